@@ -1,0 +1,1 @@
+"""Coordinator, profiler, specialists and verifier."""

@@ -1,0 +1,1 @@
+"""Devices: build, record, run, time, trace."""

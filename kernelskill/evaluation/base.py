@@ -1,0 +1,39 @@
+"""The seam the search talks to: an Evaluator answers Requests with Evaluations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from kernelskill.schema.candidate import Candidate
+from kernelskill.schema.device import Conditions, Evidence, Gpu
+from kernelskill.schema.evaluation import Evaluation, Request
+from kernelskill.schema.profile import Profile
+
+
+class Evaluator(Protocol):
+    """Judges candidates of one task on one device. The only source of figures in a run."""
+
+    device: str
+    """As the user names it."""
+    gpu: Gpu
+    evidence: Evidence
+
+    def conditions(self) -> Conditions:
+        """Return what the figures depend on."""
+
+    def prefetch(self, candidates: Sequence[Candidate]) -> None:
+        """Start building candidates in the background; returns at once."""
+
+    def evaluate(self, request: Request) -> Evaluation:
+        """Answer a request; a finished answer of the same key is returned without work.
+
+        Raises:
+            HarnessError: Our own machinery failed; the request may be asked again.
+        """
+
+    def profile(self, candidate: Candidate) -> Profile:
+        """Collect the figures of a candidate on its first timed case."""
+
+    def close(self) -> None:
+        """Release processes and files."""

@@ -1,0 +1,1 @@
+"""The LangGraph graph of one round."""

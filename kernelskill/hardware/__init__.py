@@ -1,0 +1,1 @@
+"""Facts of GPUs and their occupancy."""

@@ -1,0 +1,1 @@
+"""Child processes with limits, locks and the build cache."""

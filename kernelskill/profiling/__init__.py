@@ -1,0 +1,1 @@
+"""Profiles, rooflines and diagnoses."""

@@ -1,0 +1,84 @@
+"""What a compiler made of a candidate, and what the device code needs."""
+
+from __future__ import annotations
+
+from kernelskill.schema.base import Record
+
+
+class KernelParameter(Record):
+    """One parameter of a kernel as the device code lays it out, in bytes."""
+
+    offset: int
+    size: int
+
+
+class KernelResources(Record):
+    """Static facts of one kernel in the device code."""
+
+    name: str
+    """Mangled name."""
+    display_name: str
+    """Demangled name without the parameter list; equal to `name` where it cannot be demangled."""
+    registers: int
+    static_shared_bytes: int
+    stack_bytes: int = 0
+    spill_store_bytes: int = 0
+    spill_load_bytes: int = 0
+    max_threads: int = 0
+    """From `__launch_bounds__`; 0 where there is none."""
+    parameters: tuple[KernelParameter, ...] = ()
+
+
+class DeviceVariable(Record):
+    """A `__device__` or `__constant__` variable of the device code."""
+
+    name: str
+    size_bytes: int
+    constant: bool
+
+
+class Build(Record):
+    """A successful build. The files lie in the build cache under `key`."""
+
+    key: str
+    """SHA-256 over sources, flags, compiler version and architecture."""
+    folder: str
+    """Absolute folder with `device.cubin`, `device.ptx` and `host.so`; valid on this machine only."""
+    architecture: str
+    """For example `sm_90a`."""
+    device_code: str
+    """SHA-256 of `device.cubin`."""
+    kernels: tuple[KernelResources, ...]
+    variables: tuple[DeviceVariable, ...] = ()
+    undefined_symbols: tuple[str, ...] = ()
+    """CUDA and library functions that the host object asks for."""
+    commands: tuple[str, ...] = ()
+    """The exact command lines, runnable by the user."""
+    compiler: str = ""
+    """For example `nvcc 13.0.88`."""
+    warnings: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+    def kernel(self, name: str) -> KernelResources | None:
+        """Return the resources of the kernel with this mangled name."""
+        return next((kernel for kernel in self.kernels if kernel.name == name), None)
+
+
+class Diagnostic(Record):
+    """One message of a compiler."""
+
+    file: str
+    line: int
+    message: str
+    excerpt: str = ""
+    """The source line, where it could be read."""
+
+
+class BuildFailure(Record):
+    """A build that the compiler refused."""
+
+    diagnostics: tuple[Diagnostic, ...]
+    log: str
+    """The compiler's output, truncated to its first 8 KiB."""
+    commands: tuple[str, ...] = ()
+    timed_out: bool = False

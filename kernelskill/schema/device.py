@@ -1,0 +1,61 @@
+"""Gpu and DeviceInfo: the hardware that figures belong to."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from kernelskill.schema.base import Record
+
+Evidence = Literal["measured", "estimated", "none"]
+"""Where a figure comes from. An estimate is called one everywhere."""
+
+
+class Gpu(Record):
+    """Facts of one GPU model. Sources stand beside the figures in `hardware/gpus.toml`."""
+
+    name: str
+    """For example `NVIDIA H200`."""
+    short_name: str
+    """For example `h200`; what the user types."""
+    architecture: str
+    """For example `sm_90a`."""
+    sm_count: int
+    clock_mhz: float
+    """SM clock under load."""
+    dram_bytes_per_s: float
+    """Theoretical peak."""
+    copy_bytes_per_s: float
+    """Reached by a plain streaming copy, reads and writes counted."""
+    l2_bytes: int
+    l2_bytes_per_s: float
+    memory_bytes: int
+    registers_per_sm: int
+    max_threads_per_sm: int
+    max_blocks_per_sm: int
+    shared_bytes_per_sm: int
+    shared_bytes_per_block: int
+    """Largest opt-in size."""
+    fp32_flops_per_s: float
+    """Fused multiply-add counted as two."""
+    fp64_flops_per_s: float
+    tensor_fp16_flops_per_s: float = 0.0
+    launch_latency_s: float = 2.5e-6
+    source: str = ""
+
+
+class Conditions(Record):
+    """What a figure depends on besides the candidate."""
+
+    device: str
+    """As the user names it: `cuda:0`, `emulated:h200`, `spool`."""
+    gpu: str
+    driver: str = ""
+    cuda: str = ""
+    """Compiler version."""
+    kernelskill: str = ""
+    python: str = ""
+    host: str = ""
+    """Operating system and processor."""
+    sm_clock_mhz: float | None = None
+    memory_clock_mhz: float | None = None
+    evidence: Evidence = "measured"

@@ -1,0 +1,1 @@
+"""Skills: SKILL.md, library, application of steps."""

@@ -1,0 +1,1 @@
+"""CUDA source: parse, find, edit by exact ranges."""

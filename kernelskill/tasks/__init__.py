@@ -1,0 +1,1 @@
+"""The task contract: test.py, cases and data."""
