@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal, Protocol
 
+from pydantic import Field
+
 from kernelskill.schema.base import Record
 from kernelskill.schema.build import Build, BuildFailure
 from kernelskill.schema.candidate import Candidate
@@ -65,7 +67,7 @@ class TimingRun(Record):
 
     samples_ms: tuple[float, ...]
     evidence: Evidence
-    launch_share: dict[str, float] = {}
+    launch_share: dict[str, float] = Field(default_factory=dict)
     moved_bytes: float | None = None
 
 
@@ -101,7 +103,8 @@ class Worker(Protocol):
 
     def fill(self, contents: Mapping[str, Path], *, poison: int) -> None:
         """Set all memory to the byte `poison`, device variables to their first values, then
-        load each named buffer from a file of exactly its size."""
+        load each named buffer from a file of exactly its size.
+        """
 
     def put(self, contents: Mapping[str, Path]) -> None:
         """Overwrite the named buffers and nothing else."""
@@ -117,7 +120,8 @@ class Worker(Protocol):
 
     def time(self, samples: int, *, flush_l2: bool, timeout_s: float) -> TimingRun | RunOutcome:
         """Time the plan `samples` times; every sample starts from the contents of the last `fill`.
-        A `RunOutcome` is returned where it failed."""
+        A `RunOutcome` is returned where it failed.
+        """
 
     def close(self) -> None:
         """End the child process; safe to call twice."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Literal
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from kernelskill.schema.base import Record
 from kernelskill.schema.build import Diagnostic, KernelResources
@@ -79,7 +79,7 @@ class Timing(Record):
     high_ms: float
     """Third quartile."""
     evidence: Evidence
-    launch_share: dict[str, float] = {}
+    launch_share: dict[str, float] = Field(default_factory=dict)
     """Kernel display name to its share of the device time, where known."""
     moved_bytes: float | None = None
     """Bytes that reach device memory, as counted or estimated."""

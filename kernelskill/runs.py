@@ -1,0 +1,212 @@
+"""A run on disk: its folder, its records, and the state that its events fold to."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from time import monotonic
+from typing import TypeVar
+
+from pydantic import ValidationError
+
+from kernelskill.errors import ArtifactCorrupt, UsageError
+from kernelskill.schema.base import Record
+from kernelskill.schema.event import (
+    BaselineMeasured,
+    Confirmed,
+    Event,
+    Interrupted,
+    RoundFinished,
+    RoundStarted,
+    RunFinished,
+    RunResumed,
+    RunStarted,
+)
+from kernelskill.schema.run import Spend
+
+AnyRecord = TypeVar("AnyRecord", bound=Record)
+
+
+class SystemClock:
+    """The clock of production."""
+
+    def timestamp(self) -> str:
+        """Return the UTC time in ISO 8601 with milliseconds."""
+        return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+    def seconds(self) -> float:
+        """Return a monotonic time in seconds."""
+        return monotonic()
+
+
+class RunFolder:
+    """The files of one run. It can be copied to another machine and resumed there."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    @property
+    def events(self) -> Path:
+        """The event log."""
+        return self.root / "events.jsonl"
+
+    @property
+    def task(self) -> Path:
+        """The snapshot of kernel and tests."""
+        return self.root / "task"
+
+    @property
+    def evaluations(self) -> Path:
+        """Finished evaluations by key."""
+        return self.root / "evaluations"
+
+    @property
+    def seeds(self) -> Path:
+        """The secret seeds; readable by the owner only."""
+        return self.root / "seeds.json"
+
+    @property
+    def checkpoint(self) -> Path:
+        """The position inside the current round."""
+        return self.root / "checkpoint.sqlite"
+
+    @property
+    def data(self) -> Path:
+        """Inputs and expected values; can be made again."""
+        return self.root / "data"
+
+    @staticmethod
+    def create(root: Path) -> RunFolder:
+        """Make a new run folder.
+
+        Raises:
+            UsageError: The folder cannot be made or already holds a run.
+        """
+        folder = RunFolder(root)
+        if folder.events.exists():
+            raise UsageError(
+                f"{root} already holds a run",
+                remedy=f"continue it with `kernelskill resume {root}` or choose another --out",
+            )
+        try:
+            root.mkdir(parents=True, exist_ok=True)
+            probe = root / f".probe-{secrets.token_hex(4)}"
+            probe.touch()
+            probe.unlink()
+        except OSError as error:
+            raise UsageError(
+                f"cannot write into {str(root)!r}: {error.strerror}",
+                remedy="choose another folder with --out",
+            ) from error
+        return folder
+
+    @staticmethod
+    def open(root: Path) -> RunFolder:
+        """Open an existing run folder.
+
+        Raises:
+            UsageError: There is no run.
+        """
+        folder = RunFolder(root)
+        if not folder.events.is_file():
+            raise UsageError(
+                f"{str(root)!r} holds no run",
+                remedy="a run folder holds events.jsonl; see --out of `kernelskill run`",
+            )
+        return folder
+
+    def put(self, kind: str, name: str, record: Record) -> None:
+        """Keep a record; an existing one of that name is replaced at once or not at all."""
+        write_atomically(self.root / kind / f"{name}.json", record.model_dump_json().encode())
+
+    def get(self, kind: str, name: str, model: type[AnyRecord]) -> AnyRecord:
+        """Read a record back.
+
+        Raises:
+            ArtifactCorrupt: It is missing or cannot be read.
+        """
+        path = self.root / kind / f"{name}.json"
+        try:
+            return model.model_validate_json(path.read_bytes())
+        except (OSError, ValidationError) as error:
+            raise ArtifactCorrupt(f"{path} cannot be read back: {error}") from error
+
+    def has(self, kind: str, name: str) -> bool:
+        """Return whether a record of that name is kept."""
+        return (self.root / kind / f"{name}.json").is_file()
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Write a file so that a reader sees the old or the new content, never a part."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
+    try:
+        temporary.write_bytes(data)
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def new_run_name(stem: str, now: str) -> str:
+    """Return a folder name for a run of a kernel, for example `saxpy-20260102-030405`."""
+    stamp = now[:19].replace("-", "").replace(":", "").replace("T", "-")
+    return f"{stem}-{stamp}"
+
+
+@dataclass
+class RunState:
+    """What a log says about its run."""
+
+    started: RunStarted | None = None
+    baseline: BaselineMeasured | None = None
+    frontier: tuple[str, ...] = ()
+    best: str = ""
+    best_speedup: float = 1.0
+    rounds: int = 0
+    """Finished rounds."""
+    open_round: RoundStarted | None = None
+    """A round that began and did not finish."""
+    rounds_without_gain: int = 0
+    spend: Spend = field(default_factory=Spend)
+    confirmed: Confirmed | None = None
+    finished: RunFinished | None = None
+    attempts: int = 0
+    interrupted: bool = False
+
+
+def fold(events: Iterable[Event]) -> RunState:
+    """Return the state that events lead to."""
+    state = RunState()
+    for event in events:
+        _apply(state, event)
+    return state
+
+
+def _apply(state: RunState, event: Event) -> None:
+    match event:
+        case RunStarted():
+            state.started, state.best, state.frontier = event, event.original, (event.original,)
+        case RunResumed():
+            state.attempts, state.finished, state.interrupted = event.attempt, None, False
+        case BaselineMeasured():
+            state.baseline = event
+        case RoundStarted():
+            state.open_round = event
+        case RoundFinished():
+            gained = event.result.best_speedup > state.best_speedup
+            state.rounds_without_gain = 0 if gained else state.rounds_without_gain + 1
+            state.best_speedup = event.result.best_speedup
+            state.frontier, state.best, state.spend = event.frontier, event.best, event.spend
+            state.rounds, state.open_round = event.result.number, None
+        case Confirmed():
+            state.confirmed = event
+        case Interrupted():
+            state.interrupted = True
+        case RunFinished():
+            state.finished = event
+        case _:
+            pass

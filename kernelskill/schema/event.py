@@ -1,0 +1,253 @@
+"""Events: everything a run does, one record each. Progress, resume and reports are folds of them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, TypeAdapter
+
+from kernelskill.schema.base import Record
+from kernelskill.schema.device import Conditions, Evidence
+from kernelskill.schema.evaluation import Status, Timing, Verdict
+from kernelskill.schema.profile import Bottleneck, Roofline
+from kernelskill.schema.proposal import Refusal
+from kernelskill.schema.run import Round, Spend, StopReason
+from kernelskill.schema.task import Task
+
+EVENT_VERSION = 1
+
+
+class BaseEvent(Record):
+    """What every event holds."""
+
+    v: Literal[1] = EVENT_VERSION
+    seq: int = 0
+    """Position in the log, from 0; set by the log."""
+    ts: str = ""
+    """UTC time in ISO 8601; set by the log."""
+    run: str = ""
+    """Run id; set by the log."""
+    round: int = 0
+    """0 outside the rounds."""
+
+    @property
+    def subject(self) -> str:
+        """What the event is about: a second event of the same kind, round and subject says nothing new."""
+        return ""
+
+
+class RunStarted(BaseEvent):
+    """A run begins: the task, all settings, the conditions."""
+
+    kind: Literal["run_started"] = "run_started"
+    task: Task
+    config: dict[str, Any]
+    original: str
+    conditions: Conditions
+    specialists: tuple[str, ...] = ()
+    skills: int = 0
+
+
+class RunResumed(BaseEvent):
+    """A run goes on after it ended or was killed."""
+
+    kind: Literal["run_resumed"] = "run_resumed"
+    conditions: Conditions
+    attempt: int
+
+    @property
+    def subject(self) -> str:
+        return str(self.attempt)
+
+
+class BaselineMeasured(BaseEvent):
+    """The original was built, found right and timed."""
+
+    kind: Literal["baseline_measured"] = "baseline_measured"
+    evaluation: str
+    timings: tuple[Timing, ...]
+    rooflines: tuple[Roofline, ...]
+    notes: tuple[str, ...] = ()
+
+
+class RoundStarted(BaseEvent):
+    """A round begins from a base of the frontier."""
+
+    kind: Literal["round_started"] = "round_started"
+    base: str
+    frontier: tuple[str, ...]
+
+
+class Diagnosed(BaseEvent):
+    """A candidate was profiled and its limits named."""
+
+    kind: Literal["diagnosed"] = "diagnosed"
+    candidate: str
+    source: str
+    unavailable: str = ""
+    bottlenecks: tuple[Bottleneck, ...]
+
+    @property
+    def subject(self) -> str:
+        return self.candidate
+
+
+class Proposed(BaseEvent):
+    """A specialist offered its proposals."""
+
+    kind: Literal["proposed"] = "proposed"
+    specialist: str
+    proposals: tuple[str, ...]
+    labels: tuple[str, ...]
+    refusals: tuple[Refusal, ...] = ()
+
+    @property
+    def subject(self) -> str:
+        return self.specialist
+
+
+class Ranked(BaseEvent):
+    """The policy ordered the slate and chose what to evaluate."""
+
+    kind: Literal["ranked"] = "ranked"
+    slate: str
+    policy: str
+    chosen: tuple[str, ...]
+    offered: int
+
+
+class Evaluated(BaseEvent):
+    """A candidate was built, checked and, where right, timed."""
+
+    kind: Literal["evaluated"] = "evaluated"
+    proposal: str
+    label: str
+    specialist: str
+    candidate: str
+    evaluation: str
+    status: Status
+    detail: str = ""
+    seconds: float = 0.0
+    evidence: Evidence = "none"
+
+    @property
+    def subject(self) -> str:
+        return self.evaluation
+
+
+class Judged(BaseEvent):
+    """The verifier and the judge decided about a candidate."""
+
+    kind: Literal["judged"] = "judged"
+    proposal: str
+    label: str
+    candidate: str
+    verdict: Verdict
+    speedup_to_original: float | None = None
+    combined: bool = False
+
+    @property
+    def subject(self) -> str:
+        return self.candidate + self.proposal
+
+
+class Learned(BaseEvent):
+    """Outcomes went to the experience pool and the policy was updated."""
+
+    kind: Literal["learned"] = "learned"
+    experiences: int
+    policy: str
+
+
+class RoundFinished(BaseEvent):
+    """A round ended; the frontier after it."""
+
+    kind: Literal["round_finished"] = "round_finished"
+    result: Round
+    frontier: tuple[str, ...]
+    best: str
+    spend: Spend
+
+
+class Confirmed(BaseEvent):
+    """The winner was measured against the original again, with fresh seeds in a fresh process."""
+
+    kind: Literal["confirmed"] = "confirmed"
+    candidate: str
+    evaluation: str
+    verdict: Verdict
+    timings: tuple[Timing, ...] = ()
+    original_timings: tuple[Timing, ...] = ()
+
+    @property
+    def subject(self) -> str:
+        return self.candidate
+
+
+class Interrupted(BaseEvent):
+    """The user stopped the run."""
+
+    kind: Literal["interrupted"] = "interrupted"
+    where: str
+
+    @property
+    def subject(self) -> str:
+        return self.where
+
+
+class Failed(BaseEvent):
+    """The harness failed; the run can be resumed."""
+
+    kind: Literal["failed"] = "failed"
+    error: str
+    remedy: str = ""
+
+    @property
+    def subject(self) -> str:
+        return self.error
+
+
+class RunFinished(BaseEvent):
+    """A run ended and its files were written."""
+
+    kind: Literal["run_finished"] = "run_finished"
+    reason: StopReason
+    best: str
+    speedup: float
+    evidence: Evidence
+    files: tuple[str, ...]
+    spend: Spend
+
+
+class Note(BaseEvent):
+    """Something a reader of the run should know."""
+
+    kind: Literal["note"] = "note"
+    text: str
+
+    @property
+    def subject(self) -> str:
+        return self.text
+
+
+Event = Annotated[
+    RunStarted
+    | RunResumed
+    | BaselineMeasured
+    | RoundStarted
+    | Diagnosed
+    | Proposed
+    | Ranked
+    | Evaluated
+    | Judged
+    | Learned
+    | RoundFinished
+    | Confirmed
+    | Interrupted
+    | Failed
+    | RunFinished
+    | Note,
+    Field(discriminator="kind"),
+]
+
+EVENT_ADAPTER: TypeAdapter[Event] = TypeAdapter(Event)
