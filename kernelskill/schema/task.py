@@ -105,6 +105,8 @@ class Tolerance(Record):
 
     rtol: float
     atol: float
+    scaled: bool = False
+    """Whether `atol` is in units of the root mean square of the expected values; so are the defaults."""
 
 
 class Cost(Record):
