@@ -14,13 +14,11 @@ from kernelskill.schema.proposal import Refusal
 from kernelskill.schema.run import Round, Spend, StopReason
 from kernelskill.schema.task import Task
 
-EVENT_VERSION = 1
-
 
 class BaseEvent(Record):
     """What every event holds."""
 
-    v: Literal[1] = EVENT_VERSION
+    v: Literal[1] = 1
     seq: int = 0
     """Position in the log, from 0; set by the log."""
     ts: str = ""
@@ -189,10 +187,11 @@ class Interrupted(BaseEvent):
 
     kind: Literal["interrupted"] = "interrupted"
     where: str
+    attempt: int = 0
 
     @property
     def subject(self) -> str:
-        return self.where
+        return f"{self.attempt} {self.where}"
 
 
 class Failed(BaseEvent):
@@ -217,6 +216,11 @@ class RunFinished(BaseEvent):
     evidence: Evidence
     files: tuple[str, ...]
     spend: Spend
+    attempt: int = 0
+
+    @property
+    def subject(self) -> str:
+        return str(self.attempt)
 
 
 class Note(BaseEvent):

@@ -1,0 +1,77 @@
+"""What the policy sees of a proposal in its context: a fixed row of numbers.
+
+The row has a few dense entries and hashed indicators of skill, parameters, and skill crossed with
+what is known of the kernel, so that a new skill needs no new schema.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+
+from kernelskill.schema.profile import Bottleneck, Roofline
+from kernelskill.schema.proposal import Exactness, Proposal
+
+SCHEMA_VERSION = 1
+"""Raise when a row of the same proposal would come out differently."""
+
+BUCKETS = 256
+_DENSE = ("prior", "relevance", "exact", "steps")
+FEATURE_NAMES: tuple[str, ...] = (*_DENSE, *(f"hash.{bucket:03d}" for bucket in range(BUCKETS)))
+PRIOR_INDEX = 0
+
+_UNTRIGGERED = 0.4
+"""Relevance of a skill with no trigger, or one whose trigger was not seen: tried, but late."""
+
+
+def context_features(
+    bottlenecks: Sequence[Bottleneck], source: Mapping[str, float], roofline: Roofline | None
+) -> dict[str, float]:
+    """Return the named features of a decision's context.
+
+    Args:
+        bottlenecks: Of the base, the most likely first.
+        source: Features of the hottest kernel's source.
+        roofline: Of the base's heaviest timed case, where known.
+    """
+    features = {f"bottleneck.{b.kind.value}": round(b.confidence, 4) for b in bottlenecks}
+    features.update({f"source.{name}": float(value) for name, value in source.items()})
+    if roofline is not None and roofline.fraction is not None:
+        features["roof.fraction"] = round(roofline.fraction, 4)
+    return features
+
+
+def relevance(proposal: Proposal, bottlenecks: Sequence[Bottleneck]) -> float:
+    """Return how well a proposal's triggers fit the bottlenecks, 0 to 1."""
+    if not proposal.triggers:
+        return _UNTRIGGERED
+    fitting = [b.confidence for b in bottlenecks if b.kind in proposal.triggers]
+    return max([_UNTRIGGERED / 2, *fitting])
+
+
+def feature_row(
+    proposal: Proposal, bottlenecks: Sequence[Bottleneck], context: Mapping[str, float]
+) -> tuple[float, ...]:
+    """Return the proposal's row; its entries are named by `FEATURE_NAMES`."""
+    fit = relevance(proposal, bottlenecks)
+    dense = (
+        proposal.predicted.log_speedup * fit,
+        fit,
+        float(proposal.exactness is Exactness.EXACT),
+        float(len(proposal.steps)),
+    )
+    hashed = [0.0] * BUCKETS
+    active = sorted(name for name, value in context.items() if value > 0)
+    for step in proposal.steps:
+        _add(hashed, f"skill={step.skill}", 1.0)
+        for name, value in step.parameters:
+            _add(hashed, f"skill={step.skill}|{name}={value}", 0.5)
+        for name in active:
+            _add(hashed, f"skill={step.skill}&{name}", min(1.0, context[name]) * 0.5)
+    return (*dense, *hashed)
+
+
+def _add(buckets: list[float], name: str, value: float) -> None:
+    digest = sha256(name.encode()).digest()
+    sign = 1.0 if digest[4] & 1 else -1.0
+    buckets[int.from_bytes(digest[:4], "little") % BUCKETS] += sign * value

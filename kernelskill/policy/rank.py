@@ -1,0 +1,138 @@
+"""Policy: orders a slate of proposals, with uncertainty, and chooses what to evaluate."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+import numpy as np
+
+from kernelskill.experience.preferences import preferences
+from kernelskill.policy.features import FEATURE_NAMES, SCHEMA_VERSION, feature_row
+from kernelskill.policy.model import Array, PreferenceModel, fit
+from kernelskill.schema.device import Evidence
+from kernelskill.schema.experience import Experience
+from kernelskill.schema.profile import Bottleneck
+from kernelskill.schema.proposal import Proposal, RankedProposal
+
+_CHANCE_DRAWS = 200
+
+
+class ExperienceSource(Protocol):
+    """Where outcomes come from; the experience pool is one."""
+
+    def experiences(
+        self, *, schema_version: int | None = None, evidence: tuple[Evidence, ...] = (), limit: int = 4000
+    ) -> list[Experience]:
+        """Return outcomes of a feature schema and of some kinds of evidence."""
+
+
+class Policy:
+    """Ranks slates by Thompson sampling from a preference model.
+
+    Args:
+        evidence: What this run's outcomes are. Estimates never move the ranking of measured runs.
+        source: Earlier outcomes; None starts from the skills' priors and learns within the run.
+    """
+
+    def __init__(self, evidence: Evidence, source: ExperienceSource | None = None) -> None:
+        self._kinds: tuple[Evidence, ...] = (
+            ("measured",) if evidence == "measured" else ("measured", "estimated")
+        )
+        self._source = source
+        self._own: dict[str, Experience] = {}
+        self._model = self._fit()
+
+    @property
+    def name(self) -> str:
+        """Name and state, for example `preference-1 (240 pairs)`."""
+        return f"preference-{SCHEMA_VERSION} ({self._model.pairs} pairs)"
+
+    @property
+    def model(self) -> PreferenceModel:
+        """The current weights."""
+        return self._model
+
+    def rank(
+        self,
+        proposals: Sequence[Proposal],
+        bottlenecks: Mapping[str, Sequence[Bottleneck]],
+        contexts: Mapping[str, Mapping[str, float]],
+        *,
+        take: int,
+        rng: np.random.Generator,
+    ) -> list[RankedProposal]:
+        """Order proposals, the most promising draw first, and mark those to evaluate.
+
+        Args:
+            proposals: The slate.
+            bottlenecks: By digest of the base that a proposal starts from.
+            contexts: Context features by digest of the base.
+            take: How many to choose at most.
+            rng: Makes the draws; equal state, equal order.
+        """
+        if not proposals:
+            return []
+        rows = np.array([feature_row(p, bottlenecks[p.base], contexts[p.base]) for p in proposals])
+        means, deviations = self._model.utilities(rows), self._model.deviations(rows)
+        # The skill's own spread covers what no feature explains, such as how far its gain can reach.
+        spread = np.array([p.predicted.deviation for p in proposals]) * rows[:, 1]
+        draws = self._draws(rows, spread, rng)
+        picks = [choose(draw, proposals, take) for draw in draws]
+        chances = Counter(index for pick in picks[1:] for index in pick)
+        chosen = set(picks[0])
+        ranked = [
+            RankedProposal(
+                proposal=proposal.id,
+                steps=proposal.steps,
+                specialist=proposal.specialist,
+                features=tuple(float(value) for value in rows[index]),
+                mean=float(means[index]),
+                deviation=float(np.hypot(deviations[index], spread[index])),
+                sampled=float(draws[0][index]),
+                chance=chances[index] / _CHANCE_DRAWS,
+                chosen=index in chosen,
+            )
+            for index, proposal in enumerate(proposals)
+        ]
+        return sorted(ranked, key=lambda r: (not r.chosen, -r.sampled, r.proposal))
+
+    def update(self, outcomes: Sequence[Experience]) -> None:
+        """Learn from outcomes of this run and fit again."""
+        self._own.update({outcome.id: outcome for outcome in outcomes})
+        self._model = self._fit()
+
+    def _draws(self, rows: Array, spread: Array, rng: np.random.Generator) -> Array:
+        """Return draws of shape (1 + _CHANCE_DRAWS, proposals); the first decides."""
+        draws = self._model.sample(rows, rng, _CHANCE_DRAWS + 1)
+        return draws + spread * rng.standard_normal(draws.shape)
+
+    def _fit(self) -> PreferenceModel:
+        known: dict[str, Experience] = {}
+        if self._source is not None:
+            for experience in self._source.experiences(schema_version=SCHEMA_VERSION, evidence=self._kinds):
+                known[experience.id] = experience
+        known.update({key: e for key, e in self._own.items() if e.evidence in self._kinds})
+        return fit(preferences(known.values()))
+
+
+def choose(values: Array, proposals: Sequence[Proposal], take: int) -> list[int]:
+    """Return the indices of the best draws, spread over skills.
+
+    A third of the places at most goes to one skill while others are left: values of one skill's
+    parameters rise and fall together, so that a slate full of them would learn one thing only.
+    """
+    order = sorted(range(len(proposals)), key=lambda i: (-values[i], proposals[i].id))
+    limit = max(1, -(-take // 3))
+    used: Counter[str] = Counter()
+    first: list[int] = []
+    rest: list[int] = []
+    for index in order:
+        skill = proposals[index].steps[-1].skill if proposals[index].steps else proposals[index].specialist
+        (first if used[skill] < limit else rest).append(index)
+        used[skill] += 1
+    return (first + rest)[:take]
+
+
+__all__ = ["FEATURE_NAMES", "SCHEMA_VERSION", "ExperienceSource", "Policy", "choose"]
