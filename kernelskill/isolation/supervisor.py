@@ -1,0 +1,194 @@
+"""The process between kernelskill and a child: sets limits, kills the whole tree, outlives nobody.
+
+Run by path with `python -I -S supervisor.py <control fd>`, so that it imports the standard library only.
+The control socket brings one JSON line (the order) and then single letters; its end of file means
+that kernelskill is gone. Answers are JSON lines: `{"pid": ...}`, then `{"returncode": ...}` or
+`{"error": ...}`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import resource
+import select
+import signal
+import socket
+import sys
+import time
+from pathlib import Path
+from typing import Any, NoReturn
+
+_PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
+_PR_SET_NO_NEW_PRIVS = 38
+_POLL_S = 1.0
+_REAP_POLL_S = 0.005
+_REAP_DEADLINE_S = 5.0
+STOP = b"T"
+"""Asks for SIGTERM to the group, then SIGKILL to everything after the grace time."""
+
+
+def main() -> int:
+    """Start the ordered child, wait for it, kill what it left behind."""
+    control = socket.socket(fileno=int(sys.argv[1]))
+    control.set_inheritable(False)
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    order = _read_order(control)
+    if order is None:
+        return 1
+    try:
+        pid = _start(order)
+    except OSError as error:
+        _answer(control, {"error": f"{error.strerror}: {error.filename}", "errno": error.errno})
+        return 1
+    _let_go_of_the_childs_files(order["files"])
+    _answer(control, {"pid": pid})
+    returncode = _wait(pid, control, order["grace_s"])
+    _kill_descendants()
+    _answer(control, {"returncode": returncode})
+    return 0
+
+
+def _read_order(control: socket.socket) -> dict[str, Any] | None:
+    data = bytearray()
+    while not data.endswith(b"\n"):
+        part = control.recv(65536)
+        if not part:
+            return None
+        data += part
+    order: dict[str, Any] = json.loads(data)
+    return order
+
+
+def _answer(control: socket.socket, message: dict[str, Any]) -> None:
+    try:
+        control.sendall(json.dumps(message).encode() + b"\n")
+    except OSError:  # nobody is left to hear it
+        return
+
+
+def _start(order: dict[str, Any]) -> int:
+    """Fork and execute; an error of the child before `exec` comes back through a pipe."""
+    failed_read, failed_write = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        _become_child(order, failed_write)
+    os.close(failed_write)
+    with os.fdopen(failed_read, "rb") as pipe:
+        failure = pipe.read()
+    if failure:
+        os.waitpid(pid, 0)
+        number, filename = failure.decode().split(" ", 1)
+        raise OSError(int(number), os.strerror(int(number)), filename)
+    return pid
+
+
+def _become_child(order: dict[str, Any], failed_write: int) -> NoReturn:
+    command: list[str] = order["command"]
+    try:
+        os.setsid()
+        for name, value in order["rlimits"].items():
+            _lower_limit(getattr(resource, name), value)
+        if order["uid"] is not None:
+            os.setgroups([])
+            os.setgid(order["uid"])
+            os.setuid(order["uid"])
+            _prctl(_PR_SET_NO_NEW_PRIVS, 1)
+        _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)  # after setuid, which clears it
+        # Python ignores SIGPIPE; an ordinary program does not expect that.
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+        os.execvpe(command[0], command, order["env"])
+    except OSError as error:
+        os.write(failed_write, f"{error.errno} {command[0]}".encode())
+    os._exit(127)
+
+
+def _lower_limit(kind: int, value: int) -> None:
+    _, hard = resource.getrlimit(kind)
+    ceiling = value if hard == resource.RLIM_INFINITY else min(value, hard)
+    # The signal of the soft limit comes first, the hard limit kills what ignores it.
+    extra = 2 if kind == resource.RLIMIT_CPU and hard == resource.RLIM_INFINITY else 0
+    resource.setrlimit(kind, (ceiling, ceiling + extra))
+
+
+def _let_go_of_the_childs_files(files: list[int]) -> None:
+    """Close what only the child needs, so that its end is seen as end of file."""
+    null = os.open(os.devnull, os.O_RDWR)
+    for standard in (0, 1, 2):
+        os.dup2(null, standard)
+    os.close(null)
+    for file in files:
+        os.close(file)
+
+
+def _wait(pid: int, control: socket.socket, grace_s: float) -> int:
+    parent = os.getppid()
+    ended = os.pidfd_open(pid)
+    deadline: float | None = None
+    while True:
+        timeout = _POLL_S if deadline is None else max(0.0, deadline - time.monotonic())
+        readable, _, _ = select.select([ended, control] if deadline is None else [ended], [], [], timeout)
+        if ended in readable:
+            return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        if (control in readable and control.recv(1) != STOP) or os.getppid() != parent:
+            deadline = 0.0
+        elif control in readable:
+            _signal_group(pid, signal.SIGTERM)
+            deadline = time.monotonic() + grace_s
+        if deadline is not None and time.monotonic() >= deadline:
+            _signal_group(pid, signal.SIGKILL)
+            return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def _signal_group(pid: int, number: int) -> None:
+    try:
+        os.killpg(pid, number)
+    except ProcessLookupError:
+        return
+
+
+def _kill_descendants() -> None:
+    """Kill and reap all that is left; orphans come to this process, whatever their session."""
+    deadline = time.monotonic() + _REAP_DEADLINE_S
+    while time.monotonic() < deadline:
+        try:
+            while os.waitpid(-1, os.WNOHANG) != (0, 0):
+                pass
+        except ChildProcessError:
+            return
+        for pid in _descendants():
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+        time.sleep(_REAP_POLL_S)
+
+
+def _descendants() -> list[int]:
+    parents: dict[int, int] = {}
+    for entry in os.listdir("/proc"):  # noqa: PTH208 - called in a race with a fork bomb, so kept cheap
+        if entry.isdigit():
+            try:
+                stat = Path("/proc", entry, "stat").read_text(errors="replace")
+            except OSError:
+                continue
+            parents[int(entry)] = int(stat.rpartition(")")[2].split()[1])
+    found = {os.getpid()}
+    while True:
+        more = {pid for pid, parent in parents.items() if parent in found} - found
+        if not more:
+            return sorted(found - {os.getpid()})
+        found |= more
+
+
+def _prctl(option: int, value: int) -> None:
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(option, ctypes.c_ulong(value), 0, 0, 0) != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number), "prctl")
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
