@@ -7,8 +7,10 @@ from functools import cached_property
 
 from tree_sitter import Node
 
+from kernelskill.source.constants import Constants
 from kernelskill.source.declarations import VariableDef, read_variables
 from kernelskill.source.definitions import FunctionDef, FunctionKind, KernelDef, find_functions
+from kernelskill.source.launches import LaunchSite, find_launches
 from kernelskill.source.preprocessor import (
     ConditionalDef,
     IncludeDef,
@@ -98,6 +100,21 @@ class SourceUnit:
     @property
     def host_functions(self) -> tuple[FunctionDef, ...]:
         return tuple(f for f in self.functions if f.kind is FunctionKind.HOST)
+
+    @cached_property
+    def constants(self) -> Constants:
+        """What folds integer expressions of this file."""
+        return Constants.of(self.syntax, self.macros, self.globals)
+
+    @cached_property
+    def launches(self) -> tuple[LaunchSite, ...]:
+        """Every kernel launch in the order of the text."""
+        return find_launches(self.syntax, self.all_functions, self.constants)
+
+    def launches_of(self, kernel: FunctionDef | str) -> tuple[LaunchSite, ...]:
+        """Return the launches of one kernel."""
+        name = kernel if isinstance(kernel, str) else kernel.name.split("<")[0]
+        return tuple(launch for launch in self.launches if launch.kernel == name)
 
     @property
     def newline(self) -> str:
