@@ -1,0 +1,120 @@
+"""Time the user's own baseline in CuPy or PyTorch. Runs in the test process; needs a GPU there."""
+
+from __future__ import annotations
+
+import importlib
+import statistics
+import types
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+import numpy as np
+
+from kernelskill.errors import TaskError
+from kernelskill.tasks.arrays import Array
+from kernelskill.tasks.description import BaselineTiming
+from kernelskill.tasks.testfile import TestFile
+
+WARM_UP = 5
+SAMPLES = 30
+FLUSH_BYTES = 256 << 20
+"""Written between samples, so that none finds its data in the L2 cache."""
+
+
+class _Library(Protocol):
+    name: str
+
+    def to_device(self, array: Array) -> Any: ...
+
+    def sample_ms(self, call: Callable[[], Any]) -> float: ...
+
+
+def time_baseline(test: TestFile, case: int, seed: int) -> BaselineTiming:
+    """Run and time `baseline` on fresh inputs of a case.
+
+    Raises:
+        TaskError: test.py has no baseline, or its library or a GPU is missing.
+    """
+    function = test.names.get("baseline")
+    if not isinstance(function, types.FunctionType):
+        raise TaskError("test.py defines no baseline")
+    library = _open(_wanted(function))
+    given = test.make_inputs(case, seed)
+    inputs = {name: _moved(library, value) for name, value in given.items()}
+    call = test.baseline(case, inputs)
+    for _ in range(WARM_UP):
+        library.sample_ms(call)
+    samples = tuple(library.sample_ms(call) for _ in range(SAMPLES))
+    return BaselineTiming(library=library.name, samples_ms=samples, median_ms=statistics.median(samples))
+
+
+def _moved(library: _Library, value: Any) -> Any:
+    return library.to_device(value) if isinstance(value, np.ndarray) and value.ndim else value
+
+
+def _wanted(function: types.FunctionType) -> str:
+    """Return `torch` or `cupy`, by what the function's code names."""
+    names = set(function.__code__.co_names)
+    modules = {
+        value.__name__.partition(".")[0]
+        for name, value in function.__globals__.items()
+        if name in names and isinstance(value, types.ModuleType)
+    }
+    return "torch" if "torch" in names | modules else "cupy"
+
+
+def _open(name: str) -> _Library:
+    try:
+        module = importlib.import_module(name)
+    except ImportError as error:
+        raise TaskError(f"baseline needs {name}: {error}", remedy=f"install {name} or remove baseline") from None
+    return _Torch(module) if name == "torch" else _CuPy(module)
+
+
+class _Torch:
+    name = "torch"
+
+    def __init__(self, torch: types.ModuleType) -> None:
+        if not torch.cuda.is_available():
+            raise TaskError("baseline needs a GPU, and PyTorch sees none")
+        self._torch = torch
+        self._flush = torch.empty(FLUSH_BYTES, dtype=torch.uint8, device="cuda")
+
+    def to_device(self, array: Array) -> Any:
+        if array.dtype.name == "bfloat16":
+            return self._torch.from_numpy(array.view(np.int16)).cuda().view(self._torch.bfloat16)
+        return self._torch.from_numpy(array).cuda()
+
+    def sample_ms(self, call: Callable[[], Any]) -> float:
+        cuda = self._torch.cuda
+        start, end = cuda.Event(enable_timing=True), cuda.Event(enable_timing=True)
+        self._flush.zero_()
+        start.record()
+        call()
+        end.record()
+        cuda.synchronize()
+        return float(start.elapsed_time(end))
+
+
+class _CuPy:
+    name = "cupy"
+
+    def __init__(self, cupy: types.ModuleType) -> None:
+        try:
+            self._flush = cupy.empty(FLUSH_BYTES, dtype=np.uint8)
+        except cupy.cuda.runtime.CUDARuntimeError as error:
+            raise TaskError(f"baseline needs a GPU: {error}") from None
+        self._cupy = cupy
+
+    def to_device(self, array: Array) -> Any:
+        return self._cupy.asarray(array)
+
+    def sample_ms(self, call: Callable[[], Any]) -> float:
+        cuda = self._cupy.cuda
+        start, end = cuda.Event(), cuda.Event()
+        self._flush.fill(0)
+        start.record()
+        call()
+        end.record()
+        cuda.runtime.deviceSynchronize()
+        return float(cuda.get_elapsed_time(start, end))
