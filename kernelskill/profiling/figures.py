@@ -1,0 +1,89 @@
+"""Turn a kernel's raw metrics into the named figures of `metrics.toml`."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+
+from kernelskill.errors import HarnessError
+from kernelskill.profiling.expression import Expression
+from kernelskill.schema.base import Record
+from kernelskill.schema.profile import Metric
+
+_FILE = Path(__file__).with_name("metrics.toml")
+
+
+class FigureDefinition(Record):
+    """One table of `metrics.toml`."""
+
+    name: str
+    metric: tuple[str, ...] = ()
+    formula: tuple[str, ...] = ()
+    scale: float = 1.0
+    unit: str = ""
+
+
+@lru_cache(maxsize=1)
+def definitions() -> dict[str, FigureDefinition]:
+    """Return all figures by name.
+
+    Raises:
+        HarnessError: The shipped file is damaged.
+    """
+    try:
+        tables = tomllib.loads(_FILE.read_text(encoding="utf-8"))
+        return {name: FigureDefinition(name=name, **table) for name, table in tables.items()}
+    except (OSError, ValueError) as error:
+        raise HarnessError(f"{_FILE.name} cannot be read: {error}", remedy="reinstall kernelskill") from error
+
+
+def figures_of(metrics: Mapping[str, float]) -> dict[str, float]:
+    """Return every figure that the metrics allow."""
+    known: dict[str, float] = {}
+    table = definitions()
+    for name, definition in table.items():
+        for metric in definition.metric:
+            if metric in metrics:
+                known[name] = metrics[metric] * definition.scale
+                break
+    pending = {name: _formulas()[name] for name in table if name not in known and table[name].formula}
+    while pending:
+        found = {
+            name: value
+            for name, formulas in pending.items()
+            if (value := _first(formulas, known, pending)) is not None
+        }
+        if not found:
+            break
+        known |= found
+        pending = {name: formulas for name, formulas in pending.items() if name not in found}
+    return known
+
+
+def metric_of(name: str, figures: Mapping[str, float]) -> Metric:
+    """Return a known figure as a metric with its unit; a single metric keeps the tool's own name."""
+    definition = definitions()[name]
+    shown = definition.metric[0] if definition.metric and definition.scale == 1.0 else name
+    return Metric(name=shown, value=figures[name], unit=definition.unit)
+
+
+@lru_cache(maxsize=1)
+def _formulas() -> dict[str, tuple[Expression, ...]]:
+    return {
+        name: tuple(Expression(text) for text in definition.formula)
+        for name, definition in definitions().items()
+    }
+
+
+def _first(
+    formulas: tuple[Expression, ...], known: Mapping[str, float], pending: Mapping[str, object]
+) -> float | None:
+    for formula in formulas:
+        if formula.names & pending.keys():
+            return None  # a better alternative may still become known
+        value = formula.value(known)
+        if value is not None:
+            return value
+    return None

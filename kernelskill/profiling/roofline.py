@@ -1,0 +1,60 @@
+"""Place a timed case under the ceilings of its GPU."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from kernelskill.schema.device import Gpu
+from kernelskill.schema.evaluation import Timing
+from kernelskill.schema.profile import Roofline
+from kernelskill.schema.task import Case, Cost
+
+
+def roofline(case: Case, cost: Cost | None, buffer_bytes: float | None, timing: Timing, gpu: Gpu) -> Roofline:
+    """Return where a timing stands.
+
+    Args:
+        case: The timed case; its own cost is used where `cost` is None.
+        cost: The user's count of the least work, or None.
+        buffer_bytes: Unique bytes of the buffers that must be read or written, in-out counted twice;
+            used where the user counted no bytes. None where they are unknown.
+        timing: Samples of the case.
+        gpu: The GPU. The memory ceiling is the rate of a streaming copy, not the vendor's peak.
+    """
+    counted = cost or case.cost or Cost()
+    least_bytes = counted.bytes if counted.bytes is not None else buffer_bytes
+    time_ms = timing.median_ms
+    memory_ms = None if least_bytes is None else least_bytes / gpu.copy_bytes_per_s * 1e3
+    compute_ms = None if counted.flops is None else counted.flops / gpu.fp32_flops_per_s * 1e3
+    floors = [floor for floor in (memory_ms, compute_ms) if floor is not None]
+    floor_ms = max(floors) if floors else None
+    return Roofline(
+        case=case.index,
+        bytes=least_bytes,
+        flops=counted.flops,
+        time_ms=time_ms,
+        floor_ms=floor_ms,
+        bound=_bound(memory_ms, compute_ms),
+        fraction=None if floor_ms is None or time_ms <= 0 else floor_ms / time_ms,
+        bytes_per_s=_rate(least_bytes, time_ms),
+        flops_per_s=_rate(counted.flops, time_ms),
+        ceiling_bytes_per_s=gpu.copy_bytes_per_s,
+        ceiling_flops_per_s=gpu.fp32_flops_per_s,
+        source=_source(counted, buffer_bytes),
+    )
+
+
+def _bound(memory_ms: float | None, compute_ms: float | None) -> Literal["memory", "compute", "unknown"]:
+    if memory_ms is None and compute_ms is None:
+        return "unknown"
+    return "memory" if (memory_ms or 0.0) >= (compute_ms or 0.0) else "compute"
+
+
+def _rate(amount: float | None, time_ms: float) -> float | None:
+    return None if amount is None or time_ms <= 0 else amount / time_ms * 1e3
+
+
+def _source(cost: Cost, buffer_bytes: float | None) -> Literal["cost", "buffers", "none"]:
+    if cost.bytes is not None or cost.flops is not None:
+        return "cost"
+    return "buffers" if buffer_bytes is not None else "none"
