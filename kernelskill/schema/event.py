@@ -95,13 +95,14 @@ class Proposed(BaseEvent):
 
     kind: Literal["proposed"] = "proposed"
     specialist: str
+    base: str
     proposals: tuple[str, ...]
     labels: tuple[str, ...]
     refusals: tuple[Refusal, ...] = ()
 
     @property
     def subject(self) -> str:
-        return self.specialist
+        return f"{self.specialist} {self.base}"
 
 
 class Ranked(BaseEvent):

@@ -32,7 +32,7 @@ def updated_frontier(
     ordered = sorted(unique.values(), key=_order)
     kept = ordered[:1]
     seen = {_skills(member) for member in kept}
-    repeats = []
+    repeats: list[Member] = []
     for member in ordered[1:]:
         (repeats if _skills(member) in seen else kept).append(member)
         seen.add(_skills(member))

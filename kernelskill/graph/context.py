@@ -1,0 +1,114 @@
+"""RoundContext: everything a node may use that is not state. It is handed in, never stored."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from kernelskill.agents.profiler import Diagnosis
+from kernelskill.config import RunConfig
+from kernelskill.evaluation.base import Evaluator
+from kernelskill.events import Clock, EventLog
+from kernelskill.experience.pool import ExperiencePool
+from kernelskill.policy.rank import Policy
+from kernelskill.runs import RunFolder
+from kernelskill.schema.evaluation import Evaluation, Request
+from kernelskill.schema.event import Evaluated, Judged
+from kernelskill.schema.proposal import Proposal
+from kernelskill.schema.run import Budget, Member, Spend
+from kernelskill.schema.task import Task
+from kernelskill.search.budget import exhausted
+from kernelskill.skills.library import SkillLibrary
+from kernelskill.skills.transformation import SkillContext
+
+MEMBERS = "members"
+PROPOSALS = "proposals"
+DIAGNOSES = "diagnoses"
+SLATES = "slates"
+
+
+@dataclass
+class StopFlag:
+    """Set from outside to stop at the next safe point."""
+
+    is_set: bool = False
+
+
+@dataclass
+class RoundContext:
+    """The tools and records of one run."""
+
+    run: RunFolder
+    run_id: str
+    log: EventLog
+    clock: Clock
+    task: Task
+    config: RunConfig
+    budget: Budget
+    evaluator: Evaluator
+    library: SkillLibrary
+    policy: Policy
+    pool: ExperiencePool | None
+    seed_pool: str
+    noise: dict[int, float] = field(default_factory=dict)
+    """Case index to the half-width that the original showed against itself."""
+    buffer_bytes: dict[int, int] = field(default_factory=dict)
+    """Case index to the bytes of all buffers; the least a kernel moves where no cost is given."""
+    stop: StopFlag = field(default_factory=StopFlag)
+    started_s: float = 0.0
+    """Clock reading when this attempt began."""
+    earlier_s: float = 0.0
+    """Wall seconds of earlier attempts."""
+
+    @property
+    def skill_context(self) -> SkillContext:
+        """What transformations may know."""
+        return SkillContext(task=self.task)
+
+    def member(self, digest: str) -> Member:
+        """Return a member of the frontier by the digest of its candidate."""
+        return self.run.get(MEMBERS, digest, Member)
+
+    def proposal(self, proposal: str) -> Proposal:
+        """Return a proposal by id."""
+        return self.run.get(PROPOSALS, proposal, Proposal)
+
+    def diagnosis(self, digest: str) -> Diagnosis:
+        """Return the diagnosis of a candidate."""
+        return self.run.get(DIAGNOSES, digest, Diagnosis)
+
+    def request(self, proposal: Proposal) -> Request:
+        """Return the evaluation that a proposal asks for: right, and timed against its base."""
+        return Request(
+            task=self.task.content_digest(),
+            candidate=proposal.candidate,
+            stage="time",
+            incumbent=self.member(proposal.base).candidate,
+            device=self.evaluator.device,
+            seed_pool=self.seed_pool,
+        )
+
+    def evaluation(self, proposal: Proposal) -> Evaluation:
+        """Return the evaluation of a proposal; a finished one costs nothing."""
+        return self.evaluator.evaluate(self.request(proposal))
+
+    def tried(self) -> set[str]:
+        """Return the digests of all candidates that were evaluated in this run."""
+        return {event.candidate for event in self.log.events if isinstance(event, Evaluated)}
+
+    def judgements(self, number: int) -> list[Judged]:
+        """Return the judgements of one round in order."""
+        return [e for e in self.log.events if isinstance(e, Judged) and e.round == number]
+
+    def spend(self) -> Spend:
+        """Return what the run has used, by its events and the clock."""
+        evaluated = [event for event in self.log.events if isinstance(event, Evaluated)]
+        return Spend(
+            seconds=self.earlier_s + self.clock.seconds() - self.started_s,
+            device_seconds=sum(event.seconds for event in evaluated),
+            evaluations=len(evaluated),
+            rounds=max((event.round for event in self.log.events), default=0),
+        )
+
+    def is_spent(self) -> bool:
+        """Return whether a limit of time or evaluations is used up."""
+        return exhausted(self.budget, self.spend()) is not None

@@ -1,0 +1,193 @@
+"""The nodes of a round. Each reads the state, does one thing and returns what changed.
+
+A node may run again after a kill: everything it does is keyed by content or dropped by the log.
+"""
+
+from __future__ import annotations
+
+from langgraph.runtime import Runtime
+
+from kernelskill.agents.coordinator import combinations_to_try
+from kernelskill.agents.profiler import diagnose_candidate
+from kernelskill.agents.specialist import Brief, combine, propose
+from kernelskill.errors import RunInterrupted
+from kernelskill.graph import outcomes
+from kernelskill.graph.context import DIAGNOSES, PROPOSALS, SLATES, RoundContext
+from kernelskill.graph.state import RoundState, SpecialistTask
+from kernelskill.schema.event import Diagnosed, Evaluated, Judged, Learned, Proposed, Ranked, RoundFinished
+from kernelskill.schema.proposal import Refusal
+
+MOST_COMBINATIONS = 2
+"""Pairs of accepted changes tried together in a round."""
+
+
+def profiler(state: RoundState, runtime: Runtime[RoundContext]) -> RoundState:
+    """Profile every base and name its limits."""
+    context = runtime.context
+    for base in state["bases"]:
+        if not context.run.has(DIAGNOSES, base):
+            member = context.member(base)
+            roofline = outcomes.heaviest_roofline(context, member)
+            context.run.put(
+                DIAGNOSES, base, diagnose_candidate(context.evaluator, member.candidate, roofline)
+            )
+        diagnosis = context.diagnosis(base)
+        context.log.emit(
+            Diagnosed(
+                round=state["round"],
+                candidate=base,
+                source=diagnosis.profile.source,
+                unavailable=diagnosis.profile.unavailable,
+                bottlenecks=diagnosis.bottlenecks,
+            )
+        )
+    return {}
+
+
+def coordinator(state: RoundState, runtime: Runtime[RoundContext]) -> RoundState:
+    """Mark the point from which specialists are sent out; the route is a pure function."""
+    return {"combining": False}
+
+
+def specialist(name: str, task: SpecialistTask, runtime: Runtime[RoundContext]) -> RoundState:
+    """Ask one specialist what its skills can make of one base."""
+    context = runtime.context
+    member = context.member(task["base"])
+    brief = Brief(
+        base=member.candidate,
+        lineage=member.lineage,
+        task=context.task,
+        only_kernel=context.config.only_kernel,
+        keep_exact=context.config.keep_exact,
+        tried=context.tried(),
+    )
+    offer = propose(name, brief, context.library)
+    for proposal in offer.proposals:
+        context.run.put(PROPOSALS, proposal.id, proposal)
+    context.log.emit(
+        Proposed(
+            round=task["round"],
+            specialist=name,
+            base=task["base"],
+            proposals=tuple(p.id for p in offer.proposals),
+            labels=tuple(p.label for p in offer.proposals),
+            refusals=offer.refusals,
+        )
+    )
+    return {"offered": [p.id for p in offer.proposals]}
+
+
+def policy(state: RoundState, runtime: Runtime[RoundContext]) -> RoundState:
+    """Rank the slate and choose what to evaluate."""
+    context = runtime.context
+    slate = outcomes.ranked_slate(context, state)
+    chosen = tuple(ranked.proposal for ranked in slate.ranked if ranked.chosen)
+    context.run.put(SLATES, slate.id, slate)
+    if context.pool is not None:
+        context.pool.record_slate(slate)
+    context.log.emit(
+        Ranked(
+            round=state["round"],
+            slate=slate.id,
+            policy=slate.policy,
+            chosen=chosen,
+            offered=len(slate.ranked),
+        )
+    )
+    return {"slate": slate.id, "pending": list(chosen)}
+
+
+def evaluator(state: RoundState, runtime: Runtime[RoundContext]) -> RoundState:
+    """Build, check and time what is pending, one at a time; a spent budget ends it early."""
+    context = runtime.context
+    proposals = [context.proposal(proposal) for proposal in state["pending"]]
+    context.evaluator.prefetch([proposal.candidate for proposal in proposals])
+    done = []
+    for proposal in proposals:
+        if context.stop.is_set:
+            raise RunInterrupted("stopped between two evaluations")
+        if context.is_spent():
+            break
+        evaluation = context.evaluation(proposal)
+        context.log.emit(
+            Evaluated(
+                round=state["round"],
+                proposal=proposal.id,
+                label=proposal.label,
+                specialist=proposal.specialist,
+                candidate=proposal.candidate.digest,
+                evaluation=evaluation.key,
+                status=evaluation.status,
+                detail=evaluation.detail,
+                seconds=outcomes.device_seconds(evaluation),
+                evidence=evaluation.timings[0].evidence if evaluation.timings else "none",
+            )
+        )
+        done.append(proposal.id)
+    return {"pending": done}
+
+
+def verifier(state: RoundState, runtime: Runtime[RoundContext]) -> RoundState:
+    """Refuse what is wrong or not allowed, and let the judge decide about the rest."""
+    context = runtime.context
+    accepted = []
+    for identity in state["pending"]:
+        proposal = context.proposal(identity)
+        evaluation = context.evaluation(proposal)
+        verdict = outcomes.verdict(context, proposal, evaluation)
+        member = outcomes.keep_member(context, proposal, evaluation, verdict)
+        context.log.emit(
+            Judged(
+                round=state["round"],
+                proposal=identity,
+                label=proposal.label,
+                candidate=proposal.candidate.digest,
+                verdict=verdict,
+                speedup_to_original=member.speedup if member else None,
+                combined=state["combining"],
+            )
+        )
+        if verdict.kind.value == "accepted":
+            accepted.append(identity)
+    return {"judged": list(state["pending"]), "accepted": accepted, "pending": []}
+
+
+def combiner(state: RoundState, runtime: Runtime[RoundContext]) -> RoundState:
+    """Apply accepted changes of one base to each other's results, once a round."""
+    context = runtime.context
+    if state["combining"] or len(state["accepted"]) < 2 or context.is_spent():
+        return {"pending": []}
+    pending = []
+    for base in state["bases"]:
+        accepted = [p for p in map(context.proposal, state["accepted"]) if p.base == base]
+        gains = outcomes.gains(context, state["round"], [p.id for p in accepted])
+        for first, second in combinations_to_try(gains, outcomes.conflicts(accepted), MOST_COMBINATIONS):
+            combined = combine(
+                context.proposal(first), context.proposal(second), context.library, context.skill_context
+            )
+            if isinstance(combined, Refusal) or combined.candidate.digest in context.tried():
+                continue
+            context.run.put(PROPOSALS, combined.id, combined)
+            pending.append(combined.id)
+    return {"pending": pending, "combining": True}
+
+
+def experience(state: RoundState, runtime: Runtime[RoundContext]) -> RoundState:
+    """Record every outcome, update the policy and the frontier."""
+    context = runtime.context
+    rows = outcomes.experiences(context, state)
+    if context.pool is not None:
+        context.pool.record(rows)
+    context.policy.update(rows)
+    context.log.emit(Learned(round=state["round"], experiences=len(rows), policy=context.policy.name))
+    frontier, result = outcomes.round_result(context, state)
+    context.log.emit(
+        RoundFinished(
+            round=state["round"],
+            result=result,
+            frontier=tuple(member.candidate.digest for member in frontier),
+            best=frontier[0].candidate.digest,
+            spend=context.spend(),
+        )
+    )
+    return {}

@@ -1,0 +1,229 @@
+"""What a round's records add up to: slates, verdicts, members, experiences and the new frontier."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from math import exp, log
+
+import numpy as np
+
+from kernelskill import __version__
+from kernelskill.agents.verifier import objection
+from kernelskill.evaluation.judge import judge
+from kernelskill.graph.context import MEMBERS, SLATES, RoundContext
+from kernelskill.graph.state import RoundState
+from kernelskill.policy.features import FEATURE_NAMES, SCHEMA_VERSION, context_features
+from kernelskill.profiling.roofline import roofline
+from kernelskill.schema.base import canonical_json, sha256_text
+from kernelskill.schema.candidate import Candidate, Lineage, Patch
+from kernelskill.schema.evaluation import Evaluation, Verdict, VerdictKind
+from kernelskill.schema.event import Proposed
+from kernelskill.schema.experience import Experience
+from kernelskill.schema.profile import Roofline
+from kernelskill.schema.proposal import Exactness, Proposal, Refusal, Slate
+from kernelskill.schema.run import Member, Round, Tried
+from kernelskill.search.frontier import best_member, updated_frontier
+from kernelskill.source.edits import unified_diff
+from kernelskill.source.features import candidate_features
+
+_NOT_ON_DEVICE = ("build", "record", "data", "wait")
+_STAYS_ALIVE = (VerdictKind.ACCEPTED, VerdictKind.TIE)
+
+
+def device_seconds(evaluation: Evaluation) -> float:
+    """Return how long an evaluation held the device."""
+    return sum(stage.seconds for stage in evaluation.seconds if stage.stage not in _NOT_ON_DEVICE)
+
+
+def rooflines(context: RoundContext, evaluation: Evaluation) -> tuple[Roofline, ...]:
+    """Return where each timed case of an evaluation stands under the ceilings."""
+    cases = {case.index: case for case in context.task.timed_cases}
+    return tuple(
+        roofline(cases[t.case], t, context.evaluator.gpu, buffer_bytes=context.buffer_bytes.get(t.case))
+        for t in evaluation.timings
+        if t.case in cases
+    )
+
+
+def heaviest_roofline(context: RoundContext, member: Member) -> Roofline | None:
+    """Return the roofline of the member's longest timed case."""
+    return max(rooflines(context, member.evaluation), key=lambda r: r.time_ms, default=None)
+
+
+def ranked_slate(context: RoundContext, state: RoundState) -> Slate:
+    """Rank all offered proposals; the same round of the same run always gives the same slate."""
+    number = state["round"]
+    identity = sha256_text(canonical_json([context.run_id, number]))[:16]
+    if context.run.has(SLATES, identity):
+        return context.run.get(SLATES, identity, Slate)
+    proposals = [context.proposal(p) for p in sorted(set(state["offered"]))]
+    diagnoses = {base: context.diagnosis(base) for base in state["bases"]}
+    contexts = {
+        base: context_features(d.bottlenecks, _source_features(context, base), d.roofline)
+        for base, d in diagnoses.items()
+    }
+    ranked = context.policy.rank(
+        proposals,
+        {base: d.bottlenecks for base, d in diagnoses.items()},
+        contexts,
+        take=context.config.slate,
+        rng=np.random.default_rng([context.config.seed, number]),
+    )
+    return Slate(
+        id=identity,
+        run=context.run_id,
+        round=number,
+        context=tuple(sorted(contexts[state["bases"][0]].items())),
+        feature_names=FEATURE_NAMES,
+        schema_version=SCHEMA_VERSION,
+        policy=context.policy.name,
+        ranked=tuple(ranked),
+        refusals=_refusals(context, number),
+    )
+
+
+def verdict(context: RoundContext, proposal: Proposal, evaluation: Evaluation) -> Verdict:
+    """Return the decision about a candidate against the base it started from."""
+    original = context.member(context.task.original).evaluation
+    reason = objection(proposal, evaluation, original, context.task, keep_exact=context.config.keep_exact)
+    if reason:
+        return Verdict(kind=VerdictKind.REFUSED, reason=reason)
+    return judge(context.task, evaluation, incumbent_label="its base", noise=context.noise)
+
+
+def keep_member(
+    context: RoundContext, proposal: Proposal, evaluation: Evaluation, decided: Verdict
+) -> Member | None:
+    """Keep a right candidate as a possible member of the frontier; None where it was refused."""
+    if decided.kind is VerdictKind.REFUSED:
+        return None
+    base = context.member(proposal.base)
+    patch = Patch(
+        parent=proposal.base,
+        child=proposal.candidate.digest,
+        steps=proposal.steps,
+        diff=unified_diff(base.candidate, proposal.candidate),
+    )
+    member = Member(
+        candidate=proposal.candidate,
+        lineage=Lineage(patches=(*base.lineage.patches, patch)),
+        evaluation=evaluation,
+        speedup=speedup_to(context, context.member(context.task.original).evaluation, evaluation),
+        exact=base.exact and proposal.exactness is Exactness.EXACT,
+        assumptions=tuple(dict.fromkeys((*base.assumptions, *proposal.assumptions))),
+    )
+    context.run.put(MEMBERS, member.candidate.digest, member)
+    return member
+
+
+def speedup_to(context: RoundContext, reference: Evaluation, evaluation: Evaluation) -> float:
+    """Return the weighted geometric mean over the timed cases of reference time / time."""
+    total, weights = 0.0, 0.0
+    for case in context.task.timed_cases:
+        ours, theirs = evaluation.timing(case.index), reference.timing(case.index)
+        if ours is not None and theirs is not None:
+            total += case.weight * log(theirs.median_ms / ours.median_ms)
+            weights += case.weight
+    return exp(total / weights) if weights else 1.0
+
+
+def gains(context: RoundContext, number: int, proposals: list[str]) -> dict[str, float]:
+    """Return ln(speedup) over the base of each accepted proposal."""
+    return {
+        j.proposal: log(j.verdict.speedup)
+        for j in context.judgements(number)
+        if j.proposal in proposals and j.verdict.speedup is not None
+    }
+
+
+def conflicts(proposals: list[Proposal]) -> set[frozenset[str]]:
+    """Return the pairs that change the same thing: the same skill at the same site."""
+    return {
+        frozenset((one.id, other.id))
+        for one, other in combinations(proposals, 2)
+        if {(s.skill, s.site) for s in one.steps} & {(s.skill, s.site) for s in other.steps}
+    }
+
+
+def experiences(context: RoundContext, state: RoundState) -> list[Experience]:
+    """Return the outcome of every proposal that was ranked and tried in this round."""
+    slate = context.run.get(SLATES, state["slate"], Slate)
+    rows = {ranked.proposal: ranked for ranked in slate.ranked}
+    found = []
+    for judged in context.judgements(state["round"]):
+        ranked = rows.get(judged.proposal)
+        if ranked is None:
+            continue
+        evaluation = context.evaluation(context.proposal(judged.proposal))
+        gain = judged.verdict.speedup
+        found.append(
+            Experience(
+                id=sha256_text(canonical_json([slate.id, judged.proposal]))[:24],
+                slate=slate.id,
+                proposal=judged.proposal,
+                task=context.task.name,
+                round=state["round"],
+                steps=ranked.steps,
+                specialist=ranked.specialist,
+                features=ranked.features,
+                schema_version=slate.schema_version,
+                status=evaluation.status,
+                verdict=judged.verdict.kind,
+                log_speedup=None if gain is None else log(gain),
+                evidence=judged.verdict.evidence,
+                gpu=context.evaluator.gpu.name,
+                kernelskill=__version__,
+                predicted=ranked.mean,
+                detail=judged.verdict.reason[:400],
+            )
+        )
+    return found
+
+
+def round_result(context: RoundContext, state: RoundState) -> tuple[tuple[Member, ...], Round]:
+    """Return the frontier after the round, best first, and the record of the round."""
+    judgements = context.judgements(state["round"])
+    before = [context.member(digest) for digest in _frontier_before(context, state["round"])]
+    newcomers = [
+        context.member(j.candidate)
+        for j in judgements
+        if j.verdict.kind in _STAYS_ALIVE and context.run.has(MEMBERS, j.candidate)
+    ]
+    frontier = updated_frontier(before, newcomers, context.config.frontier)
+    tried = tuple(
+        Tried(
+            proposal=j.proposal,
+            label=j.label,
+            candidate=j.candidate,
+            evaluation=context.request(context.proposal(j.proposal)).key,
+            verdict=j.verdict,
+            speedup_to_original=j.speedup_to_original,
+            combined=j.combined,
+        )
+        for j in judgements
+    )
+    result = Round(
+        number=state["round"],
+        base=state["bases"][0],
+        tried=tried,
+        accepted=tuple(j.candidate for j in judgements if j.verdict.kind is VerdictKind.ACCEPTED),
+        best_speedup=best_member(frontier).speedup,
+    )
+    return frontier, result
+
+
+def _frontier_before(context: RoundContext, number: int) -> tuple[str, ...]:
+    from_log = [e.frontier for e in context.log.events if e.kind == "round_started" and e.round == number]
+    return from_log[-1] if from_log else (context.task.original,)
+
+
+def _source_features(context: RoundContext, base: str) -> dict[str, float]:
+    candidate: Candidate = context.member(base).candidate
+    profile = context.diagnosis(base).profile
+    hottest = profile.kernels[0].kernel if profile.kernels else ""
+    return candidate_features(candidate, hottest)
+
+
+def _refusals(context: RoundContext, number: int) -> tuple[Refusal, ...]:
+    events = [e for e in context.log.events if isinstance(e, Proposed) and e.round == number]
+    return tuple(refusal for event in events for refusal in event.refusals)

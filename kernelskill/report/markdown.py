@@ -1,0 +1,261 @@
+"""The Markdown report of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from math import exp
+
+from kernelskill.report import figures
+from kernelskill.report.view import CaseRow, KernelRow, RunView, first_bottlenecks
+from kernelskill.schema.evaluation import Verdict, VerdictKind
+from kernelskill.schema.profile import KernelProfile
+
+_MOST_TRIED = 60
+_MOST_REFUSALS = 40
+
+
+def render(view: RunView) -> str:
+    """Return the report as Markdown."""
+    sections = [
+        _headline(view),
+        _cases(view),
+        _limits(view),
+        _changes(view),
+        _kernels(view.kernels),
+        _list("Assumptions", view.best.assumptions, "None: the result holds wherever the original does."),
+        _list("Not verified", view.unverified, "Nothing was left out."),
+        _tried(view),
+        _refusals(view),
+        _alternatives(view),
+        _list("Notes", view.notes, ""),
+        _conditions(view),
+        _reproduce(view),
+    ]
+    return "\n\n".join(section for section in sections if section) + "\n"
+
+
+def headline(view: RunView) -> str:
+    """Return the run in one sentence."""
+    name = view.task.name
+    if not view.improved:
+        tried = len(view.tried)
+        what = (
+            "nothing could be tried" if not tried else f"none of {tried} candidates was faster beyond doubt"
+        )
+        return f"{name}: no change accepted; {what}"
+    confirmed = view.state.confirmed
+    found = figures.speedup(view.headline_speedup, view.evidence)
+    steps = len(view.best.lineage.patches)
+    text = f"{name}: {found} in {steps} accepted change{'s' if steps != 1 else ''}"
+    if (
+        confirmed is not None
+        and confirmed.verdict.low is not None
+        and confirmed.verdict.low != confirmed.verdict.high
+    ):
+        text += f" (95 % interval {confirmed.verdict.low:.2f} to {confirmed.verdict.high:.2f}, confirmed with fresh seeds)"
+    return text
+
+
+def _headline(view: RunView) -> str:
+    lines = [f"# {headline(view)}", ""]
+    gpu = view.conditions.gpu
+    if view.evidence == "estimated":
+        lines.append(
+            f"Every time and speedup here is **estimated** for {gpu} by a model of the device; nothing was "
+            "measured on a GPU. Results were checked by running the kernels on the emulated device."
+        )
+    else:
+        lines.append(f"Measured on {gpu}. Speedup is the original's time over the result's time.")
+    stop = view.state.finished
+    if stop is not None:
+        lines.append(f"\nThe run stopped because of: {stop.reason.replace('_', ' ')}.")
+    elif view.state.interrupted:
+        lines.append("\nThe run was interrupted; `kernelskill resume` continues it.")
+    confirmed = view.state.confirmed
+    if confirmed is not None and confirmed.verdict.kind is not VerdictKind.ACCEPTED:
+        lines.append(
+            f"\nThe confirmation did **not** hold the gain found in the search: {confirmed.verdict.reason}."
+        )
+    return "\n".join(lines)
+
+
+def _cases(view: RunView) -> str:
+    rows = [_case_row(row, view) for row in view.cases]
+    if not rows:
+        return ""
+    header = (
+        "case",
+        "original",
+        "result",
+        "speedup",
+        "memory rate",
+        "arithmetic rate",
+        "of the roof, before",
+        "after",
+    )
+    return "## Timed cases\n\n" + _table(header, rows)
+
+
+def _case_row(row: CaseRow, view: RunView) -> tuple[str, ...]:
+    after, before = row.roof_best, row.roof_original
+    return (
+        row.case.label,
+        figures.timing(row.original),
+        figures.timing(row.best),
+        figures.speedup(row.speedup, view.evidence),
+        figures.per_second(after.bytes_per_s, "B") if after and after.bytes_per_s else "-",
+        figures.per_second(after.flops_per_s, "FLOP") if after and after.flops_per_s else "-",
+        figures.percent(before.fraction if before else None),
+        figures.percent(after.fraction if after else None),
+    )
+
+
+def _limits(view: RunView) -> str:
+    parts = []
+    for title, diagnosis in (("original", view.before), ("result", view.after)):
+        if diagnosis is None or (title == "result" and view.after is view.before):
+            continue
+        found = first_bottlenecks(diagnosis)
+        lines = [f"**{title}** (from {diagnosis.profile.source}):"]
+        for bottleneck in found:
+            evidence = ", ".join(f"{m.name} = {m.value:.4g}{m.unit}" for m in bottleneck.evidence)
+            lines.append(
+                f"- {bottleneck.kind.value.replace('_', ' ')} in `{bottleneck.kernel}` "
+                f"({bottleneck.confidence:.0%} sure): {bottleneck.summary} [{evidence}]"
+            )
+        if not found:
+            lines.append("- no limit was named")
+        if diagnosis.profile.unavailable:
+            lines.append(f"- better figures were not to be had: {diagnosis.profile.unavailable}")
+        parts.append("\n".join(lines))
+        if view.best.candidate.digest == view.original.candidate.digest:
+            break
+    return "## What limits it\n\n" + "\n\n".join(parts) if parts else ""
+
+
+def _changes(view: RunView) -> str:
+    if not view.changes:
+        return ""
+    parts = ["## Accepted changes"]
+    for change in view.changes:
+        verdict = _verdict(change.verdict) if change.verdict else "not judged by itself"
+        text = f"### {change.number}. {change.label}\n\n{verdict}"
+        if change.assumptions:
+            text += "\n\nRelies on: " + "; ".join(change.assumptions)
+        parts.append(f"{text}\n\n```diff\n{change.diff.rstrip()}\n```")
+    return "\n\n".join(parts)
+
+
+def _verdict(verdict: Verdict) -> str:
+    return f"{verdict.kind.value.replace('_', ' ')}: {verdict.reason}"
+
+
+def _kernels(rows: Sequence[KernelRow]) -> str:
+    if not rows:
+        return ""
+    header = ("kernel", "registers", "shared memory", "spills", "occupancy", "block", "grid")
+    body = []
+    for row in rows:
+        for name, side in ((f"{row.name} before", row.before), (f"{row.name} after", row.after)):
+            if side is not None:
+                body.append((name, *_kernel_cells(side)))
+    return "## Registers, shared memory and occupancy\n\n" + _table(header, body)
+
+
+def _kernel_cells(kernel: KernelProfile) -> tuple[str, ...]:
+    resources = kernel.resources
+    limit = f" (by {kernel.occupancy_limit})" if kernel.occupancy_limit else ""
+    return (
+        str(resources.registers) if resources else "-",
+        f"{resources.static_shared_bytes} B" if resources else "-",
+        f"{resources.spill_store_bytes + resources.spill_load_bytes} B" if resources else "-",
+        "-" if kernel.occupancy is None else f"{kernel.occupancy:.0%}{limit}",
+        " x ".join(map(str, kernel.block)),
+        " x ".join(map(str, kernel.grid)),
+    )
+
+
+def _tried(view: RunView) -> str:
+    if not view.tried:
+        return ""
+    rows = []
+    for row in view.tried[:_MOST_TRIED]:
+        gain = "-" if row.verdict.speedup is None else figures.speedup(row.verdict.speedup, view.evidence)
+        label = f"{row.label} (combined)" if row.combined else row.label
+        rows.append(
+            (str(row.round), label, row.verdict.kind.value.replace("_", " "), gain, row.verdict.reason)
+        )
+    text = "## What was tried\n\n" + _table(("round", "change", "verdict", "over its base", "why"), rows)
+    hidden = len(view.tried) - _MOST_TRIED
+    return text + (f"\n\nand {hidden} more in events.jsonl" if hidden > 0 else "")
+
+
+def _refusals(view: RunView) -> str:
+    if not view.refusals:
+        return ""
+    rows = [(r.skill, r.kernel or "-", r.reason) for r in view.refusals[:_MOST_REFUSALS]]
+    return "## What did not apply to the original\n\n" + _table(("skill", "kernel", "reason"), rows)
+
+
+def _alternatives(view: RunView) -> str:
+    rows = [
+        (
+            figures.speedup(member.speedup, view.evidence),
+            "exact" if member.exact else "may round otherwise",
+            " + ".join(step.label for step in member.lineage.steps),
+        )
+        for member in view.alternatives
+    ]
+    return "## Alternatives\n\n" + _table(("speedup", "results", "changes"), rows) if rows else ""
+
+
+def _conditions(view: RunView) -> str:
+    c = view.conditions
+    spend = view.state.spend
+    rows = [
+        ("device", c.device),
+        ("GPU", c.gpu),
+        ("driver", c.driver or "none"),
+        ("compiler", c.cuda),
+        ("SM clock", "-" if c.sm_clock_mhz is None else f"{c.sm_clock_mhz:.0f} MHz"),
+        ("host", c.host),
+        ("kernelskill", f"{c.kernelskill} on Python {c.python}"),
+        ("evidence", c.evidence),
+        ("samples a case", _samples(view)),
+        ("candidates evaluated", str(spend.evaluations)),
+        ("device time", f"{spend.device_seconds:.1f} s"),
+        ("wall time", f"{spend.seconds:.0f} s"),
+    ]
+    return "## Conditions\n\n" + _table(("", ""), [(k, v) for k, v in rows if v])
+
+
+def _samples(view: RunView) -> str:
+    counts = sorted({len(row.best.samples_ms) for row in view.cases})
+    return ", ".join(map(str, counts)) or "-"
+
+
+def _reproduce(view: RunView) -> str:
+    lines = "\n".join(view.commands)
+    return f"## Reproduce\n\n```sh\n{lines}\n```" if lines else ""
+
+
+def _list(title: str, items: Iterable[str], empty: str) -> str:
+    lines = [f"- {item}" for item in items]
+    if not lines:
+        return f"## {title}\n\n{empty}" if empty else ""
+    return f"## {title}\n\n" + "\n".join(lines)
+
+
+def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
+    lines += ["| " + " | ".join(_cell(cell) for cell in row) + " |" for row in rows]
+    return "\n".join(lines)
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")
+
+
+def geometric_mean(logs: Sequence[float]) -> float:
+    """Return the geometric mean of ratios given as logarithms; 1 for none."""
+    return exp(sum(logs) / len(logs)) if logs else 1.0
