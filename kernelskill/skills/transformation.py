@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from kernelskill.schema.candidate import Edit
 from kernelskill.schema.proposal import SkillParameter
 from kernelskill.schema.task import Allowance, Promise, Task
+from kernelskill.source.unit import SourceUnit
 
 
 class SkillRefused(Exception):
@@ -33,6 +34,8 @@ class SkillContext:
 
     task: Task | None = None
     """None where a skill is shown or tried outside a run: then nothing is promised."""
+    units: tuple[SourceUnit, ...] = ()
+    """Every parsed file of the candidate; set by `skills.apply`. Empty: the one unit is all there is."""
 
     def promises(self, promise: Promise) -> bool:
         """Whether the user vouches for it."""

@@ -1,0 +1,76 @@
+"""All launches of a kernel, over all files, or a refusal where one could hide."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from kernelskill.skills.device_code import units_of, words_in
+from kernelskill.skills.transformation import SkillContext, SkillRefused
+from kernelskill.source.definitions import FunctionDef, KernelDef
+from kernelskill.source.dimensions import local_constants
+from kernelskill.source.launches import LaunchSite
+from kernelskill.source.syntax import Node, Span
+from kernelskill.source.unit import SourceUnit
+
+
+@dataclass(frozen=True)
+class KernelLaunch:
+    """One launch with the file and the function that it stands in."""
+
+    unit: SourceUnit
+    launch: LaunchSite
+    function: FunctionDef | None
+
+    def constant(self, node: Node) -> int | None:
+        """Return the value of an integer expression of the launching function, where it is constant.
+
+        A field of the `dim3` variable that gives the launch its block counts as well.
+        """
+        if node.type == "field_expression" and self.launch.block.variable is not None:
+            name, _, axis = self.unit.text_of(node).partition(".")
+            if name.strip() == self.launch.block.variable.name and axis.strip() in ("x", "y", "z"):
+                return self.launch.block.values["xyz".index(axis.strip())]
+        return self.unit.constants.value(node, local_constants(self.function, self.unit.syntax))
+
+
+def launches_of(unit: SourceUnit, kernel: KernelDef, context: SkillContext) -> list[KernelLaunch]:
+    """Return every launch of a kernel.
+
+    Raises:
+        SkillRefused: There is none, or the kernel's name is used in a way that may launch it unseen.
+    """
+    found: list[KernelLaunch] = []
+    for other in units_of(unit, context):
+        _refuse_hidden_uses(other, kernel)
+        for launch in other.launches_of(kernel):
+            if launch.uses_api:
+                raise SkillRefused(f"line {launch.line} launches it by a call of the runtime, not by <<<>>>")
+            found.append(KernelLaunch(other, launch, other.enclosing_function(launch.node)))
+    if not found:
+        raise SkillRefused("no launch of it is in sight")
+    for entry in found:
+        if entry.unit.is_locked(entry.launch.span):
+            raise SkillRefused(f"its launch on line {entry.launch.line} is locked")
+        if entry.function is not None and entry.function.is_opaque:
+            raise SkillRefused(f"the function that launches it is unclear: {entry.function.opaque_reason}")
+        if entry.function is not None and entry.function.is_device_code:
+            raise SkillRefused("device code launches it")
+    return found
+
+
+def _refuse_hidden_uses(unit: SourceUnit, kernel: KernelDef) -> None:
+    """Decline where the kernel's name stands anywhere but in definitions and launches."""
+    named_spans = [function.name_span for function in unit.all_functions if function.name == kernel.name]
+    seen = sum(_count(unit, span, kernel.name) for span in named_spans)
+    seen += sum(_count(unit, launch.name_span, kernel.name) for launch in unit.launches_of(kernel))
+    if words_in(unit, Span(0, len(unit.data))).count(kernel.name) != seen:
+        raise SkillRefused(f"the name {kernel.name!r} is used outside its definition and launches")
+    word = re.compile(rf"\b{re.escape(kernel.name)}\b")
+    for macro in unit.macros:
+        if word.search(macro.value):
+            raise SkillRefused(f"macro {macro.name!r} names the kernel")
+
+
+def _count(unit: SourceUnit, span: Span, name: str) -> int:
+    return words_in(unit, span).count(name)
