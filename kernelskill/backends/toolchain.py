@@ -57,14 +57,18 @@ class Toolchain:
         Raises:
             CompilerMissing: There is no nvcc or no g++, or one of them does not run.
         """
-        return _find(os.environ.get("PATH", ""), os.environ.get("CUDA_HOME", ""), os.environ.get("CUDA_PATH", ""))
+        return _find(
+            os.environ.get("PATH", ""), os.environ.get("CUDA_HOME", ""), os.environ.get("CUDA_PATH", "")
+        )
 
 
 @functools.cache
 def _find(path: str, cuda_home: str, cuda_path: str) -> Toolchain:
     nvcc = _first_program("nvcc", path, (cuda_home, cuda_path, "/usr/local/cuda"))
     if nvcc is None:
-        raise CompilerMissing("nvcc was found neither on PATH nor among the Python packages", remedy=_NVCC_REMEDY)
+        raise CompilerMissing(
+            "nvcc was found neither on PATH nor among the Python packages", remedy=_NVCC_REMEDY
+        )
     gxx = shutil.which("g++", path=path)
     if gxx is None:
         raise CompilerMissing("no host compiler: g++ was not found on PATH", remedy=_GXX_REMEDY)
@@ -112,7 +116,11 @@ def _toolkit_root(nvcc: Path) -> Path:
 
 
 def _include_folder(root: Path) -> Path:
-    places = [root / "include", *sorted(root.glob("targets/*/include")), root.parent / "cuda_runtime" / "include"]
+    places = [
+        root / "include",
+        *sorted(root.glob("targets/*/include")),
+        root.parent / "cuda_runtime" / "include",
+    ]
     for place in places:
         if (place / "cuda_runtime.h").is_file():
             return place

@@ -21,7 +21,15 @@ from kernelskill.isolation.output import CappedOutput
 from kernelskill.isolation.supervised import GRACE_S, Supervised, spawn
 from kernelskill.schema.base import Record
 
-__all__ = ["Child", "ChildResult", "ChildTimeout", "Limits", "clean_environment", "private_folder", "run_child"]
+__all__ = [
+    "Child",
+    "ChildResult",
+    "ChildTimeout",
+    "Limits",
+    "clean_environment",
+    "private_folder",
+    "run_child",
+]
 
 _END_S = GRACE_S + 8.0
 """After this long a supervisor that was told to stop is taken for dead."""
@@ -296,7 +304,13 @@ class Child:
 
     def _obituary(self, reason: str) -> str:
         code = self._process.returncode
-        how = "was killed" if code is None else f"ended with signal {-code}" if code < 0 else f"exited with {code}"
+        how = (
+            "was killed"
+            if code is None
+            else f"ended with signal {-code}"
+            if code < 0
+            else f"exited with {code}"
+        )
         tail = self.errors.strip()[-_TAIL_CHARS:]
         return f"the child {how} ({reason})" + (f"; its last words:\n{tail}" if tail else "")
 

@@ -1,0 +1,65 @@
+"""Running a compiler over candidate sources: in a folder of its own, seeing nothing it need not see."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from kernelskill.backends.entry import SOURCES
+from kernelskill.backends.toolchain import Toolchain
+from kernelskill.errors import TaskError
+from kernelskill.isolation.child import ChildResult, Limits, private_folder, run_child
+from kernelskill.isolation.environment import hand_over
+from kernelskill.schema.candidate import Candidate
+
+_FILE_BYTES = 1 << 30
+_OUTPUT_BYTES = 1 << 20
+
+
+@contextmanager
+def written_sources(candidate: Candidate, extra: dict[str, str]) -> Iterator[Path]:
+    """Write a candidate below `sources/` of a private folder, and `extra` files beside that; remove it after.
+
+    Raises:
+        TaskError: A path leaves the candidate's root, or cannot be a file name.
+    """
+    with private_folder() as folder:
+        for file in candidate.files:
+            write_text(folder / SOURCES / _checked(file.path), file.text)
+        for name, text in extra.items():
+            write_text(folder / name, text)
+        hand_over(folder)
+        yield folder
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text exactly as it is, with its folders."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(text.encode(errors="surrogateescape"))
+
+
+def run_compiler(
+    command: list[str], folder: Path, toolchain: Toolchain, readable: tuple[Path, ...], timeout_s: float
+) -> ChildResult:
+    """Run a compiler in the folder of the sources.
+
+    Raises:
+        HarnessError: It could not be started.
+    """
+    del toolchain, readable
+    return run_child(
+        command,
+        limits=Limits(wall_s=timeout_s, file_bytes=_FILE_BYTES, output_bytes=_OUTPUT_BYTES),
+        cwd=folder / SOURCES,
+        unprivileged=True,
+    )
+
+
+def _checked(path: str) -> str:
+    parts = path.split("/")
+    if path.startswith("/") or "\0" in path or any(part in ("", ".", "..") for part in parts):
+        raise TaskError(
+            f"{path!r} is no path inside the candidate's folder", remedy="move the file below the kernel"
+        )
+    return path
