@@ -72,6 +72,12 @@ class EventLog:
             for sink in self._sinks:
                 sink(stamped)
 
+    def __enter__(self) -> EventLog:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
     def close(self) -> None:
         """Flush to the disk and close the file."""
         with self._lock:

@@ -37,8 +37,9 @@ class Policy:
     """
 
     def __init__(self, evidence: Evidence, source: ExperienceSource | None = None) -> None:
+        # A candidate that failed has no time and counts wherever it failed: "none" is always read.
         self._kinds: tuple[Evidence, ...] = (
-            ("measured",) if evidence == "measured" else ("measured", "estimated")
+            ("none", "measured") if evidence == "measured" else ("none", "measured", "estimated")
         )
         self._source = source
         self._own: dict[str, Experience] = {}

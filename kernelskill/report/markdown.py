@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from math import exp
 
 from kernelskill.report import figures
 from kernelskill.report.view import CaseRow, KernelRow, RunView, first_bottlenecks
@@ -254,8 +253,3 @@ def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def _cell(text: str) -> str:
     return text.replace("|", "\\|").replace("\n", " ")
-
-
-def geometric_mean(logs: Sequence[float]) -> float:
-    """Return the geometric mean of ratios given as logarithms; 1 for none."""
-    return exp(sum(logs) / len(logs)) if logs else 1.0

@@ -1,0 +1,120 @@
+import numpy as np
+import pytest
+
+from kernelskill.policy.features import FEATURE_NAMES, context_features, feature_row
+from kernelskill.policy.model import fit, prior_model
+from kernelskill.policy.rank import Policy, choose
+from kernelskill.schema.evaluation import VerdictKind
+from kernelskill.schema.experience import Experience
+from kernelskill.schema.profile import BottleneckKind
+from tests.records import bottleneck, candidate, experience, proposal, step
+
+COALESCING = (bottleneck(BottleneckKind.COALESCING_LOAD),)
+CONTEXT = context_features(COALESCING, {"has_barrier": 1.0}, None)
+
+
+def offers(count: int = 4) -> list:
+    return [
+        proposal(
+            f"// {i}\n",
+            steps=[step(f"compute/s{i}")],
+            prior=0.05 * i,
+            triggers=[BottleneckKind.COALESCING_LOAD],
+        )
+        for i in range(count)
+    ]
+
+
+def rank(policy: Policy, proposals: list, seed: int = 1, take: int = 2) -> list:
+    base = candidate().digest
+    return policy.rank(
+        proposals, {base: COALESCING}, {base: CONTEXT}, take=take, rng=np.random.default_rng(seed)
+    )
+
+
+def test_rows_have_the_named_length_and_depend_on_the_context() -> None:
+    row = feature_row(offers()[2], COALESCING, CONTEXT)
+    assert len(row) == len(FEATURE_NAMES)
+    assert row != feature_row(offers()[2], (), {})
+
+
+def test_without_experience_the_priors_order_the_slate() -> None:
+    means = {r.steps[0].skill: r.mean for r in rank(Policy("measured"), offers())}
+    assert sorted(means, key=lambda skill: means[skill]) == [f"compute/s{i}" for i in range(4)]
+
+
+def test_a_prior_counts_less_where_its_trigger_was_not_seen() -> None:
+    fitting = proposal("// f\n", prior=0.5, triggers=[BottleneckKind.COALESCING_LOAD])
+    stray = proposal("// s\n", prior=0.5, triggers=[BottleneckKind.SPILLS])
+    means = {r.proposal: r.mean for r in rank(Policy("measured"), [fitting, stray])}
+    assert means[fitting.id] > means[stray.id]
+
+
+def test_equal_seeds_give_equal_slates_and_chances_add_up() -> None:
+    policy = Policy("measured")
+    first, second = rank(policy, offers()), rank(policy, offers())
+    assert first == second
+    assert sum(r.chance for r in first) == pytest.approx(2.0)
+    assert [r.chosen for r in first] == [True, True, False, False]
+
+
+def lessons(policy_evidence: str, gain: float) -> list[Experience]:
+    found = []
+    for number in range(8):
+        for name, value in (("good", gain), ("bad", -0.2)):
+            made = proposal(f"// {name}\n", steps=[step(f"compute/{name}")], prior=0.1)
+            row = feature_row(made, COALESCING, CONTEXT)
+            found.append(experience(f"slate{number}", name, value, row, evidence=policy_evidence))
+    return found
+
+
+def test_outcomes_move_the_ranking() -> None:
+    policy = Policy("measured")
+    good = proposal("// good\n", steps=[step("compute/good")], prior=0.1)
+    bad = proposal("// bad\n", steps=[step("compute/bad")], prior=0.15)
+    before = {r.proposal: r.mean for r in rank(policy, [good, bad])}
+    policy.update(lessons("measured", 0.4))
+    after = {r.proposal: r.mean for r in rank(policy, [good, bad])}
+    assert before[bad.id] > before[good.id]
+    assert after[good.id] > after[bad.id]
+
+
+def test_experience_narrows_the_uncertainty() -> None:
+    row = np.array([feature_row(proposal("// good\n", steps=[step("compute/good")]), COALESCING, CONTEXT)])
+    taught = Policy("measured")
+    taught.update(lessons("measured", 0.4))
+    assert taught.model.deviations(row)[0] < prior_model().deviations(row)[0]
+
+
+def test_estimates_never_move_a_measured_policy() -> None:
+    policy = Policy("measured")
+    policy.update(lessons("estimated", 0.4))
+    assert policy.model.pairs == 0
+    emulated = Policy("estimated")
+    emulated.update(lessons("estimated", 0.4))
+    assert emulated.model.pairs > 0
+
+
+def test_a_refused_candidate_teaches_a_measured_policy_too() -> None:
+    policy = Policy("measured")
+    row = feature_row(offers()[1], COALESCING, CONTEXT)
+    policy.update([experience("s", "p", None, row, verdict=VerdictKind.REFUSED, evidence="none")])
+    assert policy.model.pairs == 1
+
+
+def test_rows_of_another_length_are_left_out() -> None:
+    assert fit([]).pairs == 0
+    policy = Policy("measured")
+    policy.update([experience("s", "p", 0.5, (1.0, 2.0))])
+    assert policy.model.pairs == 0
+
+
+def test_a_slate_is_spread_over_skills() -> None:
+    same = [proposal(f"// u{i}\n", steps=[step("compute/unroll", factor=str(i))]) for i in range(6)]
+    other = [proposal("// o\n", steps=[step("memory/other")])]
+    chosen = choose(np.array([9, 8, 7, 6, 5, 4, 0.1]), same + other, 3)
+    assert chosen == [0, 6, 1]
+
+
+def test_an_empty_slate_is_empty() -> None:
+    assert rank(Policy("measured"), []) == []
