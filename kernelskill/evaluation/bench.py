@@ -1,0 +1,121 @@
+"""Bench: one candidate's build, its recorded plans and the worker that carries them out."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from kernelskill.backends.base import Backend, Call, RunOutcome, Unrecordable, Worker
+from kernelskill.errors import HarnessError
+from kernelskill.evaluation.calls import COPY_BYTES, Arrangement
+from kernelskill.schema.build import Build
+from kernelskill.schema.evaluation import Status
+from kernelskill.schema.launch_plan import LaunchPlan
+from kernelskill.schema.task import Signature
+
+
+@dataclass(frozen=True)
+class ReadBack:
+    """A pointer's array as it stands on the device."""
+
+    path: Path
+    pad_intact: bool
+    """Whether the bytes before an offset array are untouched."""
+
+
+class PlanBook:
+    """The launch plans of one build, recorded once for each call."""
+
+    def __init__(self, backend: Backend, build: Build, signature: Signature) -> None:
+        self.build = build
+        self._backend = backend
+        self._signature = signature
+        self._plans: dict[str, LaunchPlan | Unrecordable] = {}
+
+    def plan(self, call: Call) -> LaunchPlan | Unrecordable:
+        """Return the plan of a call; a launcher that reports a failure has none."""
+        key = call.content_digest()
+        if key not in self._plans:
+            self._plans[key] = self._checked(self._backend.record(self.build, self._signature, call))
+        return self._plans[key]
+
+    def _checked(self, plan: LaunchPlan | Unrecordable) -> LaunchPlan | Unrecordable:
+        if isinstance(plan, LaunchPlan) and plan.returned and self._signature.returns != "void":
+            return Unrecordable(
+                status=Status.LAUNCH_ERROR,
+                reason=f"{self._signature.symbol} returned {plan.returned}, which is not success",
+            )
+        return plan
+
+
+class Bench:
+    """A worker with the plans of its build and a folder for what comes back.
+
+    Args:
+        plans: The build's plans.
+        worker: A worker that holds the build; closed with the bench.
+        folder: Where outputs are written; may be shared with nobody.
+    """
+
+    def __init__(self, plans: PlanBook, worker: Worker, folder: Path) -> None:
+        self.plans = plans
+        self.worker = worker
+        self._folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def start(
+        self,
+        arrangement: Arrangement,
+        contents: Mapping[str, Path],
+        *,
+        poison: int,
+        salt: int = 0,
+        guard_bytes: int,
+    ) -> Unrecordable | None:
+        """Load the plan of an arrangement and fill its memory."""
+        plan = self.plans.plan(arrangement.call)
+        if isinstance(plan, Unrecordable):
+            return plan
+        self.worker.load(plan, guard_bytes=guard_bytes, salt=salt)
+        self.worker.fill(contents, poison=poison)
+        return None
+
+    def run(self, timeout_s: float) -> RunOutcome:
+        """Carry out the loaded plan once."""
+        return self.worker.run(timeout_s=timeout_s)
+
+    def read(self, arrangement: Arrangement, pointer: str, slot: str) -> ReadBack:
+        """Write a pointer's array to the file of a slot, without the padding before it.
+
+        Raises:
+            HarnessError: The worker gave another number of bytes than the buffer has.
+        """
+        target = self._folder / f"{pointer}.{slot}"
+        buffer = arrangement.buffer_of(pointer)
+        pad = arrangement.offset_of(pointer)
+        whole = target.with_name(f"{pointer}.{slot}.whole") if pad else target
+        # A mapped earlier generation must keep its bytes: replace the file, never write into it.
+        whole.unlink(missing_ok=True)
+        self.worker.read(buffer, whole)
+        found, wanted = whole.stat().st_size, arrangement.call.buffers[buffer]
+        if found != wanted:
+            raise HarnessError(f"the worker gave {found} bytes of {buffer!r} where {wanted} were asked")
+        if not pad:
+            return ReadBack(target, pad_intact=True)
+        return ReadBack(target, pad_intact=_strip(whole, target, pad))
+
+    def close(self) -> None:
+        """End the worker."""
+        self.worker.close()
+
+
+def _strip(whole: Path, target: Path, pad: int) -> bool:
+    """Copy what follows the padding and return whether the padding is as it was written."""
+    target.unlink(missing_ok=True)
+    with whole.open("rb") as reader, target.open("wb") as writer:
+        head = reader.read(pad)
+        shutil.copyfileobj(reader, writer, COPY_BYTES)
+    whole.unlink()
+    return len(set(head)) == 1

@@ -1,0 +1,344 @@
+"""LocalEvaluator: answers requests with a backend of this machine."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from kernelskill.backends.base import Backend, Unrecordable
+from kernelskill.errors import HarnessError, WorkerDied
+from kernelskill.evaluation.calls import plain
+from kernelskill.evaluation.check import CheckReport, CheckRules, Protocol
+from kernelskill.evaluation.demands import NOTHING_KNOWN, Demands
+from kernelskill.evaluation.probing import find_demands
+from kernelskill.evaluation.seeds import SeedFile, SeedPool
+from kernelskill.evaluation.store import EvaluationStore
+from kernelskill.evaluation.time_stage import TimeReport, TimeStage
+from kernelskill.evaluation.timing import TimingRules
+from kernelskill.evaluation.trials import TestValues, TrialSource
+from kernelskill.evaluation.workshop import Workshop
+from kernelskill.events import Clock
+from kernelskill.profiling.profile import join_profile
+from kernelskill.schema.base import canonical_json, sha256_text
+from kernelskill.schema.build import Build, BuildFailure
+from kernelskill.schema.candidate import Candidate
+from kernelskill.schema.device import Conditions, Evidence, Gpu
+from kernelskill.schema.evaluation import Evaluation, Request, StageSeconds, Status
+from kernelskill.schema.launch_plan import LaunchPlan
+from kernelskill.schema.profile import Profile
+from kernelskill.schema.task import Task
+
+DEVICE_STAGES = ("check", "time", "profile")
+
+
+class LocalEvaluator:
+    """Builds, checks, times and profiles candidates of one task on one backend.
+
+    Args:
+        backend: The device.
+        task: What to speed up.
+        original: The user's own kernel.
+        values: The process that holds test.py.
+        seeds: The run's secret seeds.
+        store: Where finished answers are kept.
+        data: Folder for inputs and expected values; emptied on close.
+        clock: Measures the stages.
+    """
+
+    def __init__(
+        self,
+        backend: Backend,
+        task: Task,
+        original: Candidate,
+        values: TestValues,
+        *,
+        seeds: SeedFile,
+        store: EvaluationStore,
+        data: Path,
+        clock: Clock,
+        check_rules: CheckRules | None = None,
+        timing_rules: TimingRules | None = None,
+    ) -> None:
+        self.task = task
+        self.original = original
+        self.store = store
+        self.seeds = seeds
+        self._backend = backend
+        self._clock = clock
+        self._data = data
+        self._check_rules = check_rules or CheckRules()
+        self._timing_rules = timing_rules or TimingRules()
+        self._workshop = Workshop(backend, task, data / "workers")
+        self._trials = TrialSource(task, values, data / "values")
+        self._stages: dict[str, TimeStage] = {}
+        self._device = threading.Lock()
+
+    @property
+    def device(self) -> str:
+        """As the user names it."""
+        return self._backend.name
+
+    @property
+    def gpu(self) -> Gpu:
+        """The hardware that figures belong to."""
+        return self._backend.gpu
+
+    @property
+    def evidence(self) -> Evidence:
+        """Whether times are measured or estimated."""
+        return self._backend.evidence
+
+    def conditions(self) -> Conditions:
+        """Return what the figures depend on."""
+        return self._backend.conditions()
+
+    def prefetch(self, candidates: Sequence[Candidate]) -> None:
+        """Start building candidates in the background; returns at once."""
+        self._workshop.prefetch(candidates)
+
+    def evaluate(self, request: Request) -> Evaluation:
+        """Answer a request; a finished answer of the same key is returned without work.
+
+        Raises:
+            HarnessError: The request belongs to other seeds or another task.
+        """
+        found = self.store.get(request.key)
+        if found is not None:
+            return found
+        pool = self.seeds.find(request.seed_pool)
+        try:
+            evaluation = self._answer(request, pool, ())
+        except WorkerDied as first:
+            # A dead worker is our trouble until it happens twice with the same candidate.
+            trouble = (f"a worker died and the evaluation was repeated: {first.message}",)
+            try:
+                evaluation = self._answer(request, pool, trouble)
+            except WorkerDied as second:
+                evaluation = self._spoilt(request, second, trouble)
+        self.store.put(evaluation)
+        return evaluation
+
+    def demands(self, pool: SeedPool) -> Demands:
+        """Return which layouts the original survives, found out once a pool.
+
+        Raises:
+            HarnessError: A worker died.
+        """
+        key = sha256_text(canonical_json(["demands", self.task.content_digest(), self.device, pool.digest]))
+        found = self.store.read("demands", key, Demands)
+        if found is None:
+            build = self._workshop.build(self.original)
+            if isinstance(build, BuildFailure):
+                return NOTHING_KNOWN
+            with self._device:
+                found = find_demands(self._protocol(pool, NOTHING_KNOWN), self._workshop, build)
+            self.store.write("demands", key, found)
+        return found
+
+    def profile(self, candidate: Candidate) -> Profile:
+        """Collect the figures of a candidate on its first timed case.
+
+        Raises:
+            HarnessError: The candidate does not build or gives no plan; only right ones are profiled.
+        """
+        pool = self.seeds.pool()
+        key = sha256_text(
+            canonical_json(
+                ["profile", self.task.content_digest(), candidate.digest, self.device, pool.digest]
+            )
+        )
+        found = self.store.get_profile(key)
+        if found is not None:
+            return found
+        case = self.task.timed_cases[0]
+        build = self._workshop.build(candidate)
+        if isinstance(build, BuildFailure):
+            raise HarnessError(f"candidate {candidate.digest[:12]} does not build and has no profile")
+        trial = self._trials.trial(case, 0, pool)
+        plan = self._workshop.plans(build).plan(plain(trial.extents, trial.bundle.scalars).call)
+        if isinstance(plan, Unrecordable):
+            raise HarnessError(f"candidate {candidate.digest[:12]} has no launch plan: {plan.reason}")
+        with self._device, self._watch("profile", []):
+            run = self._backend.profile(build, plan, trial.bundle.contents(), depth="quick")
+        profile = join_profile(
+            run,
+            build,
+            plan,
+            candidate=candidate.digest,
+            case=case.index,
+            gpu=self.gpu,
+            conditions=self.conditions(),
+        )
+        self.store.put_profile(key, profile)
+        return profile
+
+    def close(self) -> None:
+        """Release processes and files; inputs and expected values can be made again."""
+        self._workshop.close()
+        shutil.rmtree(self._data, ignore_errors=True)
+
+    def _answer(self, request: Request, pool: SeedPool, trouble: tuple[str, ...]) -> Evaluation:
+        if request.stage == "check":
+            return self._check(request, pool, trouble)
+        check = self.evaluate(request.model_copy(update={"stage": "check", "incumbent": None}))
+        if not check.passed:
+            return check.model_copy(update={"key": request.key, "stage": "time"})
+        return self._time(request, pool, check, trouble)
+
+    def _check(self, request: Request, pool: SeedPool, trouble: tuple[str, ...]) -> Evaluation:
+        seconds: list[StageSeconds] = []
+        with self._watch("build", seconds):
+            build = self._workshop.build(request.candidate)
+        evaluation = Evaluation(
+            key=request.key,
+            candidate=request.candidate.digest,
+            stage="check",
+            status=Status.PASSED,
+            conditions=self.conditions(),
+            notes=trouble,
+        )
+        if isinstance(build, BuildFailure):
+            return _uncompiled(evaluation, build, tuple(seconds))
+        with self._watch("data", seconds):
+            demands = self.demands(pool)
+            protocol = self._protocol(pool, demands)
+            protocol.cases(request.depth)
+        with self._device, self._watch("check", seconds), self._workshop.bench(build) as bench:
+            report = protocol.check(bench, request.depth)
+        self._record_timed(protocol, build, report)
+        return self._with_plan(evaluation, build, protocol).model_copy(
+            update={
+                "status": report.status,
+                "detail": report.detail,
+                "checks": tuple(report.outcomes),
+                "unverified": (*report.unverified, *demands.notes),
+                "notes": (*trouble, *report.notes, *report.races),
+                "seconds": tuple(seconds),
+            }
+        )
+
+    def _time(
+        self, request: Request, pool: SeedPool, check: Evaluation, trouble: tuple[str, ...]
+    ) -> Evaluation:
+        seconds = list(check.seconds)
+        sides = [self._workshop.build(request.candidate)]
+        if request.incumbent is not None:
+            sides.append(self._workshop.build(request.incumbent))
+        for side in sides:
+            if isinstance(side, BuildFailure):
+                raise HarnessError("a candidate that was built before does not build any more")
+        builds = [side for side in sides if isinstance(side, Build)]
+        stage = self._time_stage(pool)
+        with self._device, self._watch("time", seconds):
+            report = stage.time(builds[0], builds[1] if len(builds) > 1 else None)
+        return _timed(check, report).model_copy(
+            update={
+                "key": request.key,
+                "stage": "time",
+                "seconds": tuple(seconds),
+                "notes": (*check.notes, *trouble, *report.notes),
+                "conditions": self.conditions(),
+            }
+        )
+
+    def _record_timed(self, protocol: Protocol, build: Build, report: CheckReport) -> None:
+        """Make sure that the timed sizes have a plan too, where they were too large to run."""
+        for case in self.task.timed_cases if report.status is Status.PASSED else ():
+            plan = self._plan_of(protocol, build, case.index)
+            if isinstance(plan, Unrecordable):
+                report.status, report.detail = plan.status, f"case {case.label}: {plan.reason}"
+                return
+
+    def _plan_of(self, protocol: Protocol, build: Build, case: int) -> LaunchPlan | Unrecordable:
+        trial = protocol.trial(next(c for c in self.task.cases if c.index == case), 0)
+        return self._workshop.plans(build).plan(plain(trial.extents, trial.bundle.scalars).call)
+
+    def _with_plan(self, evaluation: Evaluation, build: Build, protocol: Protocol) -> Evaluation:
+        plan = self._plan_of(protocol, build, self.task.timed_cases[0].index)
+        facts: dict[str, object] = {"kernels": build.kernels, "commands": build.commands}
+        if isinstance(plan, LaunchPlan):
+            calls = plan.host_calls
+            facts |= {
+                "execution": "replayed",
+                "allocations": calls.allocations,
+                "synchronizations": calls.synchronizations,
+                "launches": calls.launches,
+            }
+        return evaluation.model_copy(update=facts)
+
+    def _protocol(self, pool: SeedPool, demands: Demands) -> Protocol:
+        return Protocol(
+            self.task,
+            self._trials,
+            pool,
+            evidence=self.evidence,
+            demands=demands,
+            rules=self._check_rules,
+            clock=self._clock,
+        )
+
+    def _time_stage(self, pool: SeedPool) -> TimeStage:
+        if pool.digest not in self._stages:
+            self._stages[pool.digest] = TimeStage(
+                self._protocol(pool, self.demands(pool)),
+                self._workshop,
+                gpu=self.gpu,
+                evidence=self.evidence,
+                rules=self._timing_rules,
+            )
+        return self._stages[pool.digest]
+
+    def _spoilt(self, request: Request, error: WorkerDied, trouble: tuple[str, ...]) -> Evaluation:
+        return Evaluation(
+            key=request.key,
+            candidate=request.candidate.digest,
+            stage=request.stage,
+            status=Status.HARNESS_ERROR,
+            detail=f"the worker died twice: {error.message}",
+            notes=trouble,
+            conditions=self.conditions(),
+        )
+
+    @contextmanager
+    def _watch(self, stage: str, seconds: list[StageSeconds]) -> Iterator[None]:
+        started = self._clock.seconds()
+        try:
+            yield
+        finally:
+            took = self._clock.seconds() - started
+            seconds.append(StageSeconds(stage=stage, seconds=took))
+            if stage in DEVICE_STAGES:
+                self.store.count_device(took)
+
+
+def _uncompiled(
+    evaluation: Evaluation, failure: BuildFailure, seconds: tuple[StageSeconds, ...]
+) -> Evaluation:
+    first = failure.diagnostics[0] if failure.diagnostics else None
+    detail = "the compiler did not finish in time" if failure.timed_out else failure.log[:200]
+    if first is not None:
+        detail = f"{first.file}:{first.line}: {first.message}"
+    return evaluation.model_copy(
+        update={
+            "status": Status.COMPILE_ERROR,
+            "detail": detail,
+            "diagnostics": failure.diagnostics,
+            "commands": failure.commands,
+            "seconds": seconds,
+        }
+    )
+
+
+def _timed(check: Evaluation, report: TimeReport) -> Evaluation:
+    return check.model_copy(
+        update={
+            "status": report.status,
+            "detail": report.detail,
+            "timings": tuple(report.timings),
+            "incumbent_timings": tuple(report.incumbent_timings),
+            "paired": tuple(report.paired),
+        }
+    )

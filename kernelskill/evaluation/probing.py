@@ -1,0 +1,83 @@
+"""Find out which layouts the original survives; candidates must survive the same ones and no more."""
+
+from __future__ import annotations
+
+from kernelskill.evaluation import calls
+from kernelskill.evaluation.calls import Arrangement
+from kernelskill.evaluation.check import CaseRun, CheckReport, Protocol
+from kernelskill.evaluation.demands import Demands
+from kernelskill.evaluation.trials import Trial
+from kernelskill.evaluation.workshop import Workshop
+from kernelskill.schema.build import Build
+from kernelskill.schema.evaluation import CheckOutcome
+from kernelskill.schema.task import Case, Promise
+
+
+def find_demands(protocol: Protocol, workshop: Workshop, original: Build) -> Demands:
+    """Run the original in every layout on every small case.
+
+    Args:
+        protocol: Of demands that are not known yet.
+        workshop: Opens the workers; one that a layout broke is replaced.
+        original: The build of the user's own kernel.
+    """
+    report = CheckReport()
+    cases = [case for case in protocol.cases("full") if protocol.runs_in_full(case)]
+    survey = _Survey(protocol, workshop, original, report)
+    survey.run([(case, _plain(protocol.trial(case, 0))) for case in cases])
+    small = [case for case in cases if protocol.tries_layouts(case)]
+    notes: list[str] = []
+    offset = Promise.ALIGNED16 not in protocol.task.promise
+    if offset:
+        failure = survey.run(_offset(protocol, small))
+        offset = failure is None
+        if failure is not None:
+            notes.append(f"unaligned pointers are not tested: the original fails there ({failure.detail})")
+    aliases = []
+    for alias in calls.permitted_aliases(protocol.task):
+        arranged = _aliased(protocol, small, alias)
+        if arranged and survey.run(arranged) is None:
+            aliases.append(alias)
+    return Demands(
+        offset=offset,
+        aliases=tuple(aliases),
+        races=bool(report.races),
+        run_seconds=report.run_seconds,
+        notes=tuple(notes),
+    )
+
+
+class _Survey:
+    """Runs arrangements of the original one after the other."""
+
+    def __init__(self, protocol: Protocol, workshop: Workshop, build: Build, report: CheckReport) -> None:
+        self._protocol = protocol
+        self._workshop = workshop
+        self._build = build
+        self._report = report
+
+    def run(self, arranged: list[tuple[Case, Arrangement]]) -> CheckOutcome | None:
+        """Return the first failure, or None; every call uses a fresh worker."""
+        with self._workshop.bench(self._build) as bench:
+            for case, arrangement in arranged:
+                run = CaseRun(self._protocol, bench, case, self._report)
+                outcome = run.probe(arrangement, self._protocol.trial(case, 0))
+                if outcome.status != "passed":
+                    return outcome
+        return None
+
+
+def _offset(protocol: Protocol, cases: list[Case]) -> list[tuple[Case, Arrangement]]:
+    trials = [(case, protocol.trial(case, 0)) for case in cases]
+    found = [(case, calls.offset(protocol.task, t.extents, t.bundle.scalars)) for case, t in trials]
+    return [(case, arrangement) for case, arrangement in found if arrangement is not None]
+
+
+def _aliased(protocol: Protocol, cases: list[Case], alias: tuple[str, str]) -> list[tuple[Case, Arrangement]]:
+    trials = [(case, protocol.trial(case, 0)) for case in cases]
+    found = [(case, calls.aliased(t.extents, t.bundle.scalars, alias)) for case, t in trials]
+    return [(case, arrangement) for case, arrangement in found if arrangement is not None]
+
+
+def _plain(trial: Trial) -> Arrangement:
+    return calls.plain(trial.extents, trial.bundle.scalars)
