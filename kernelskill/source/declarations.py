@@ -40,7 +40,7 @@ SCOPES = frozenset(
             "translation_unit",
             "declaration_list",
         ),
-        *("case_statement", "do_statement", "struct_specifier", "class_specifier", "template_declaration"),
+        *("do_statement", "struct_specifier", "class_specifier", "template_declaration"),
     }
 )
 
@@ -57,7 +57,7 @@ class Storage(StrEnum):
     HOST = "host"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ParameterDef:
     """One parameter of a function, as declared."""
 
@@ -83,7 +83,7 @@ class ParameterDef:
         return self.pointer_depth > 0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class VariableDef:
     """One declared variable of a function or of the file."""
 

@@ -39,7 +39,7 @@ class TemplateParameter:
     default: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class FunctionDef:
     """A function with a body, or a prototype where `body` is None."""
 
@@ -86,7 +86,7 @@ class FunctionDef:
         return next((entry for entry in self.locals if entry.name == name), None)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class KernelDef(FunctionDef):
     """A `__global__` function."""
 

@@ -227,9 +227,7 @@ class _ShapeReader:
         target: Node | None = None
         if node.type == "assignment_expression":
             target = node.child_by_field_name("left")
-        elif node.type == "update_expression":
-            target = node.child_by_field_name("argument")
-        elif node.type == "pointer_expression" and self.syntax.text_of(node).startswith("&"):
+        elif node.type == "update_expression" or self.syntax.text_of(node).startswith("&"):
             target = node.child_by_field_name("argument")
         if target is None or node.start_byte < variable.name_span.start:
             return False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import itertools
 from collections.abc import Iterable, Sequence
 
 from tree_sitter import Node
@@ -122,7 +123,7 @@ def check_edits(data: bytes, edits: Iterable[Edit]) -> tuple[Edit, ...]:
             )
         if _splits_character(data, edit.start) or _splits_character(data, edit.end):
             raise EditConflict(f"edit {edit.start}..{edit.end} of {edit.path!r} splits a character")
-    for first, second in zip(ordered, ordered[1:], strict=False):
+    for first, second in itertools.pairwise(ordered):
         if second.start < first.end:
             raise EditConflict(
                 f"edits {first.start}..{first.end} and {second.start}..{second.end} of {first.path!r} overlap"
