@@ -145,10 +145,8 @@ def _pairs(array: Array, own: np.dtype[Any], lanes: int) -> Array | None:
     """Complex numbers and pairs of their parts have the same bits."""
     if array.dtype.kind == "c" and lanes == 2 and array.dtype.itemsize == 2 * own.itemsize:
         return array.reshape(-1).view(own).reshape((*array.shape, 2)) if is_floating(own) else None
-    if own.kind == "c" and array.dtype.kind == "f" and array.dtype.itemsize * 2 == own.itemsize:
-        if array.ndim and array.shape[-1] == 2:
-            return array.view(own)[..., 0]
-    return None
+    parts = own.kind == "c" and array.dtype.kind == "f" and array.dtype.itemsize * 2 == own.itemsize
+    return array.view(own)[..., 0] if parts and array.ndim and array.shape[-1] == 2 else None
 
 
 def _converted(parameter: Parameter, array: Array, own: np.dtype[Any]) -> Array:

@@ -19,7 +19,7 @@ class Declared(Record):
     """What test.py says of its pointers beyond the two functions."""
 
     inout: tuple[str, ...] = ()
-    scratch: dict[str, int | None] = {}
+    scratch: Mapping[str, int | None] = {}
     """Scratch pointer to its number of elements; None: an array in make_inputs gives the size."""
 
 
@@ -63,9 +63,7 @@ def bind_inputs(signature: Signature, given: Any) -> BoundInputs:
             remedy=f"add {missing[0]!r} to what make_inputs returns",
         )
     arrays = {p.name: input_array(p, values[p.name]) for p in signature.pointers if p.name in values}
-    scalars = {
-        p.name: convert_scalar(p, values[p.name]) for p in signature.parameters if p.kind == "scalar"
-    }
+    scalars = {p.name: convert_scalar(p, values[p.name]) for p in signature.parameters if p.kind == "scalar"}
     return BoundInputs(arrays, scalars)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 from pathlib import Path
@@ -29,14 +28,17 @@ def write_bundle(
     folder.parent.mkdir(parents=True, exist_ok=True)
     draft = Path(tempfile.mkdtemp(prefix=f".{folder.name[:16]}-", dir=folder.parent))
     try:
-        bundle = _fill(test, signature, case, seed, draft).model_copy(update={"key": key, "folder": str(folder)})
+        bundle = _fill(test, signature, case, seed, draft).model_copy(
+            update={"key": key, "folder": str(folder)}
+        )
         (draft / RECORD_FILE).write_text(bundle.model_dump_json(), encoding="utf-8")
         return _publish(draft, folder) or bundle
     except OSError as error:
         if error.filename and not str(error.filename).startswith(str(draft)):
             raise
         raise TaskError(
-            f"cannot write the values of CASES[{case}]: {error.strerror or error}", remedy="free some disk space"
+            f"cannot write the values of CASES[{case}]: {error.strerror or error}",
+            remedy="free some disk space",
         ) from None
     finally:
         shutil.rmtree(draft, ignore_errors=True)
@@ -84,12 +86,12 @@ def _publish(draft: Path, folder: Path) -> Bundle | None:
     """Give the finished folder its name; return the one that another process published first."""
     for _ in range(2):
         try:
-            os.rename(draft, folder)
+            draft.rename(folder)
             return None
         except OSError:
             other = read_bundle(folder)
             if other is not None:
                 return other
             shutil.rmtree(folder, ignore_errors=True)
-    os.rename(draft, folder)
+    draft.rename(folder)
     return None

@@ -23,7 +23,7 @@ from kernelskill.tasks.bundle import read_bundle
 from kernelskill.tasks.bundle_writer import write_bundle
 from kernelskill.tasks.declarations import configuration_of
 from kernelskill.tasks.gpu_baseline import time_baseline
-from kernelskill.tasks.symbolic import trace_launch
+from kernelskill.tasks.symbolic import require_function, trace_launch
 from kernelskill.tasks.testfile import TestFile
 
 PRINTED_CHARACTERS = 4000
@@ -49,10 +49,7 @@ class TestChild:
             "bundle": self._bundle,
             "check": self._check,
             "launch": lambda message: configuration_of(self._test.launch(message["case"])).model_dump(),
-            "trace": lambda message: trace_launch(
-                self._test.names["launch"], message["parameters"], self._test.arguments(message["case"])
-            ),
-            "names": lambda message: sorted(self._test.make_inputs(message["case"], message["seed"])),
+            "trace": self._trace,
             "baseline": self._baseline,
         }
 
@@ -60,9 +57,8 @@ class TestChild:
         """Carry out one message under its time limit."""
         printed = io.StringIO()
         try:
-            with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
-                with _time_limit(message["limit_s"]):
-                    value = self._operations[message["do"]](message)
+            with _captured(printed), _time_limit(message["limit_s"]):
+                value = self._operations[message["do"]](message)
             return {"value": value, "printed": printed.getvalue()[-PRINTED_CHARACTERS:]}
         except TaskError as error:
             answer = {"fact": error.message, "remedy": error.remedy}
@@ -98,6 +94,11 @@ class TestChild:
         expected = {name: bundle.load(output.values) for name, output in bundle.expected.items()}
         return self._test.check(bundle.case, outputs, expected)
 
+    def _trace(self, message: Message) -> Any:
+        names = self._test.names
+        arguments = self._test.arguments(message["case"])
+        return trace_launch(require_function(names, "launch"), message["parameters"], arguments, names)
+
     def _baseline(self, message: Message) -> Message:
         return time_baseline(self._test, message["case"], message["seed"]).model_dump(mode="json")
 
@@ -124,6 +125,12 @@ class TestChild:
                 line = linecache.getline(frame.filename, frame.lineno).strip()
                 return f"{path.relative_to(self._folder)}:{frame.lineno}", line
         return "", ""
+
+
+@contextlib.contextmanager
+def _captured(printed: io.StringIO) -> Iterator[None]:
+    with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
+        yield
 
 
 @contextlib.contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import types
 from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 from typing import Any, TypeVar
@@ -76,7 +77,9 @@ def cost_of(given: Any) -> Cost:
         raise TaskError("cost returned no dict", remedy="return dict(bytes=..., flops=...)")
     for name, value in given.items():
         if name not in known:
-            raise TaskError(f"cost returned {name!r}{suggestion(str(name), known)}", remedy="use bytes and flops")
+            raise TaskError(
+                f"cost returned {name!r}{suggestion(str(name), known)}", remedy="use bytes and flops"
+            )
         if not _is_number(value) or value < 0:
             raise TaskError(f"cost returned {name} = {value!r}, not a number of {name}")
     return Cost(**{name: float(value) for name, value in given.items()})
@@ -122,7 +125,9 @@ def _cases(names: Values, cost: Callable[[int], Cost | None]) -> tuple[Case, ...
     given = names.get("CASES")
     if given is None:
         hint = suggestion("CASES", [n for n in names if n.isupper() and n not in CONSTANTS])
-        raise TaskError(f"test.py defines no CASES{hint}", remedy="add CASES = [dict(n=1), dict(n=1 << 20, time=True)]")
+        raise TaskError(
+            f"test.py defines no CASES{hint}", remedy="add CASES = [dict(n=1), dict(n=1 << 20, time=True)]"
+        )
     if not isinstance(given, (list, tuple)) or not all(isinstance(case, Mapping) for case in given):
         raise TaskError("CASES is not a list of dicts", remedy="write CASES = [dict(n=1), dict(n=1000)]")
     if not given:
@@ -242,18 +247,11 @@ def _warnings(names: Values) -> tuple[str, ...]:
     for name, value in names.items():
         if name.startswith("_") or name in CONSTANTS or name in FUNCTIONS:
             continue
+        close = None
         if re.fullmatch(r"[A-Z][A-Z0-9_]*", name):
-            close = nearest(name, CONSTANTS)
-        elif callable(value):
-            close = nearest(name, FUNCTIONS)
-            close = close if close and _alike(name, close) else None
-        else:
-            continue
-        if close and close not in names:
+            close = nearest(name, CONSTANTS, 0.75)
+        elif isinstance(value, types.FunctionType):
+            close = nearest(name, [word for word in FUNCTIONS if word not in names], 0.8)
+        if close:
             found.append(f"test.py: {name} means nothing to kernelskill; did you mean {close}?")
     return tuple(found)
-
-
-def _alike(name: str, close: str) -> bool:
-    """Functions have any names, so only a likely slip of the finger counts."""
-    return nearest(name, (close,)) == close and abs(len(name) - len(close)) <= 2

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from kernelskill.schema.base import Record
 from kernelskill.schema.task import Allowance, Case, Promise, Tolerance
 
@@ -31,7 +33,7 @@ class TestDescription(Record):
     """Which of the known functions it defines."""
     tolerance: Tolerance | None = None
     """For every floating-point output that has none of its own."""
-    output_tolerances: dict[str, Tolerance] = {}
+    output_tolerances: Mapping[str, Tolerance] = {}
     inout: tuple[str, ...] = ()
     scratch: tuple[str, ...] = ()
     flags: tuple[str, ...] = ()

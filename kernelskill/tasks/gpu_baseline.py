@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import statistics
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
@@ -67,7 +67,9 @@ def _open(name: str) -> _Library:
     try:
         module = importlib.import_module(name)
     except ImportError as error:
-        raise TaskError(f"baseline needs {name}: {error}", remedy=f"install {name} or remove baseline") from None
+        raise TaskError(
+            f"baseline needs {name}: {error}", remedy=f"install {name} or remove baseline"
+        ) from None
     return _Torch(module) if name == "torch" else _CuPy(module)
 
 

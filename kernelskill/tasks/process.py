@@ -15,6 +15,7 @@ from kernelskill.schema.base import canonical_json, sha256_text
 from kernelskill.schema.task import Signature
 from kernelskill.tasks.bundle import Bundle, read_bundle
 from kernelskill.tasks.description import BaselineTiming, Configuration, TestDescription
+from kernelskill.tasks.formula import Node
 from kernelskill.tasks.testsource import TestSource, read_test_source
 
 DEFAULT_TIMEOUT_S = 120.0
@@ -118,14 +119,14 @@ class TestProcess:
         """
         return Configuration.model_validate(self._ask({"do": "launch", "case": case}, "launch"))
 
-    def trace_launch(self, case: int, parameters: list[str]) -> dict[str, Any] | None:
-        """Return launch's sizes as C expressions in the launcher's integers, or None where it has none.
+    def trace_launch(self, case: int, parameters: list[str]) -> list[Node] | None:
+        """Return launch's sizes as formulas in the launcher's integers, or None where they are none.
 
         Raises:
             TaskError: launch fails.
         """
         answer = self._ask({"do": "trace", "case": case, "parameters": parameters}, "launch")
-        return answer if isinstance(answer, dict) else None
+        return [_tuples(node) for node in answer] if answer is not None else None
 
     def baseline(self, case: int, seed: int) -> BaselineTiming:
         """Time the user's `baseline` on this process's GPU with events.
@@ -186,6 +187,10 @@ def _environment() -> dict[str, str]:
 
 def _memory_bytes() -> int:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def _tuples(node: list[Any]) -> Node:
+    return tuple(_tuples(part) if isinstance(part, list) else part for part in node)
 
 
 def _last_line(text: str) -> str:

@@ -6,11 +6,11 @@ import difflib
 from collections.abc import Iterable
 
 
-def nearest(word: str, known: Iterable[str]) -> str | None:
+def nearest(word: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
     """Return the known word most like `word`, or None where none is alike."""
     names = sorted(known)
     folded = {name.casefold(): name for name in names}
-    found = difflib.get_close_matches(word.casefold(), list(folded), n=1, cutoff=0.6)
+    found = difflib.get_close_matches(word.casefold(), list(folded), n=1, cutoff=cutoff)
     if found:
         return folded[found[0]]
     if len(word) >= 3:

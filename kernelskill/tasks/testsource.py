@@ -134,6 +134,8 @@ def _is_inside(folder: Path, path: Path, kind: str) -> bool:
     try:
         if not (path.is_dir() if kind == "folder" else path.is_file()):
             return False
-        return path.resolve().is_relative_to(folder) and path.is_relative_to(folder) and ".." not in path.parts
+        return (
+            path.resolve().is_relative_to(folder) and path.is_relative_to(folder) and ".." not in path.parts
+        )
     except (OSError, ValueError):
         return False
