@@ -7,7 +7,6 @@ again there. `host.so` is entered through `backends.entry.ENTRY_SYMBOL`.
 
 from __future__ import annotations
 
-import os
 import shlex
 import shutil
 import time
@@ -98,7 +97,9 @@ def compile_candidate(
     return _read_back(folder)
 
 
-class _NotKept(Exception):  # noqa: N818 - carries a result past the cache, which must not publish it
+class _NotKept(Exception):
+    """Carries a result past the cache, which must not publish it."""
+
     def __init__(self, failure: BuildFailure) -> None:
         super().__init__("not kept")
         self.failure = failure
@@ -256,7 +257,7 @@ def _read_back(folder: Path) -> Build | BuildFailure:
         raise ArtifactCorrupt(
             f"the build in {str(folder)!r} cannot be read back", remedy="delete that folder"
         ) from error
-    return build.model_copy(update={"folder": os.path.abspath(folder)})
+    return build.model_copy(update={"folder": str(folder.absolute())})
 
 
 def _only(work: Path, pattern: str) -> Path:

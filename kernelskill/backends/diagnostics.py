@@ -26,6 +26,12 @@ _TOOL = re.compile(
     r"^(?P<tool>nvcc|ptxas|nvlink|fatbinary|cicc|gcc|g\+\+|cc1plus|as)(?: *:)? *(?P<kind>error|fatal(?: error)?|warning)\s*:\s*"
     r"(?P<message>.*)$"
 )
+_END_OF_SOURCE = re.compile(
+    r"^At end of source: error: (?P<message>[^\n]*)"
+    r"(?:\n(?P<file>[^\s(][^(\n]*)\((?P<line>\d+)\): note[^\n]*)?",
+    re.MULTILINE,
+)
+_OCTAL = re.compile(rb"\\([0-3][0-7]{2})")
 _DIED = re.compile(r"died due to signal|out of memory|Killed \(program")
 _LOC = re.compile(r"^\s*\.loc\s+(\d+)\s+(\d+)")
 _FILE = re.compile(r'^\s*\.file\s+(\d+)\s+"([^"]*)"')
@@ -53,15 +59,15 @@ class SourceNames:
         self._files = files
         self._main = main
         self._folder = folder
-        self._generated = generated
+        self.generated = generated
 
     def place(self, path: str, line: int) -> tuple[str, int]:
         """Return the user's file and line, or the path as it is where it is none of the user's."""
-        absolute = posixpath.normpath(posixpath.join(self._folder, path))
+        absolute = posixpath.normpath(posixpath.join(self._folder, _unescaped(path)))
         relative = posixpath.relpath(absolute, self._folder)
         if relative in self._files:
             return relative, line
-        if posixpath.basename(absolute) == self._generated:
+        if posixpath.basename(absolute) == self.generated:
             return self._main, max(1, self._files[self._main].count("\n"))
         return path, line
 
@@ -81,11 +87,19 @@ def parse_errors(log: str, names: SourceNames, ptx: str = "") -> tuple[Diagnosti
         names: Finds the user's files again.
         ptx: The PTX that ptxas read, to find the source lines of its messages.
     """
+    errors = find_errors(log, names, ptx)
+    if errors:
+        return errors
+    lines = [line.strip() for line in log.splitlines() if line.strip()]
+    return (
+        Diagnostic(file="", line=0, message=lines[-1] if lines else "the compiler failed without a message"),
+    )
+
+
+def find_errors(log: str, names: SourceNames, ptx: str = "") -> tuple[Diagnostic, ...]:
+    """Return the lines of a log that are errors; an unclosed brace comes first, as all else follows from it."""
     errors = [message for message in _messages(log, ptx) if message.is_error]
-    if not errors:
-        lines = [line.strip() for line in log.splitlines() if line.strip()]
-        errors = [_Message("", 0, True, lines[-1] if lines else "the compiler failed without a message")]
-    placed = [_diagnostic(error, names) for error in errors]
+    placed = [*_unclosed(log, names), *(_diagnostic(error, names) for error in errors)]
     return tuple(dict.fromkeys(placed))[:_MAX_DIAGNOSTICS]
 
 
@@ -114,6 +128,26 @@ def _messages(log: str, ptx: str) -> Iterator[_Message]:
             yield _Message(*place, found["kind"] != "warning", f"ptxas: {found['message']}")
         elif found := _TOOL.match(line):
             yield _Message("", 0, found["kind"] != "warning", f"{found['tool']}: {found['message']}")
+
+
+def _unescaped(path: str) -> str:
+    """Undo the octal escapes that PTX has for bytes beyond ASCII."""
+    if "\\" not in path:
+        return path
+    return _OCTAL.sub(lambda found: bytes([int(found[1], 8)]), path.encode()).decode(errors="replace")
+
+
+def _unclosed(log: str, names: SourceNames) -> list[Diagnostic]:
+    """Say where a brace is open at the end; the generated file begins with a namespace, which needs none."""
+    found = _END_OF_SOURCE.search(log)
+    if found is not None and found["file"] is not None:
+        opened = _Message(found["file"], int(found["line"]), True, f"{found['message']} for this one")
+        return [_diagnostic(opened, names)]
+    if found is None and f"{names.generated}(2): error: namespace definition is not allowed" not in log:
+        return []
+    return [
+        _diagnostic(_Message(names.generated, 1, True, 'a "{" is not closed at the end of the file'), names)
+    ]
 
 
 def _diagnostic(message: _Message, names: SourceNames) -> Diagnostic:

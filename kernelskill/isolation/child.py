@@ -12,7 +12,7 @@ import threading
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from kernelskill.errors import HarnessError, WorkerDied
 from kernelskill.isolation.channel import VARIABLE, Channel, ChannelClosed
