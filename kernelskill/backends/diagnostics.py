@@ -99,8 +99,21 @@ def parse_errors(log: str, names: SourceNames, ptx: str = "") -> tuple[Diagnosti
 def find_errors(log: str, names: SourceNames, ptx: str = "") -> tuple[Diagnostic, ...]:
     """Return the lines of a log that are errors; an unclosed brace comes first, as all else follows from it."""
     errors = [message for message in _messages(log, ptx) if message.is_error]
-    placed = [*_unclosed(log, names), *(_diagnostic(error, names) for error in errors)]
+    placed = [*find_unclosed(log, names), *(_diagnostic(error, names) for error in errors)]
     return tuple(dict.fromkeys(placed))[:_MAX_DIAGNOSTICS]
+
+
+def find_unclosed(log: str, names: SourceNames) -> list[Diagnostic]:
+    """Return where a brace is open at the end; the generated file begins with a namespace to find out."""
+    found = _END_OF_SOURCE.search(log)
+    if found is not None and found["file"] is not None:
+        opened = _Message(found["file"], int(found["line"]), True, f"{found['message']} for this one")
+        return [_diagnostic(opened, names)]
+    if found is None and f"{names.generated}(2): error: namespace definition is not allowed" not in log:
+        return []
+    return [
+        _diagnostic(_Message(names.generated, 1, True, 'a "{" is not closed at the end of the file'), names)
+    ]
 
 
 def parse_warnings(log: str, names: SourceNames) -> tuple[str, ...]:
@@ -135,19 +148,6 @@ def _unescaped(path: str) -> str:
     if "\\" not in path:
         return path
     return _OCTAL.sub(lambda found: bytes([int(found[1], 8)]), path.encode()).decode(errors="replace")
-
-
-def _unclosed(log: str, names: SourceNames) -> list[Diagnostic]:
-    """Say where a brace is open at the end; the generated file begins with a namespace, which needs none."""
-    found = _END_OF_SOURCE.search(log)
-    if found is not None and found["file"] is not None:
-        opened = _Message(found["file"], int(found["line"]), True, f"{found['message']} for this one")
-        return [_diagnostic(opened, names)]
-    if found is None and f"{names.generated}(2): error: namespace definition is not allowed" not in log:
-        return []
-    return [
-        _diagnostic(_Message(names.generated, 1, True, 'a "{" is not closed at the end of the file'), names)
-    ]
 
 
 def _diagnostic(message: _Message, names: SourceNames) -> Diagnostic:

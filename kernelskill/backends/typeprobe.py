@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from kernelskill.backends.diagnostics import SourceNames, find_errors
+from kernelskill.backends.diagnostics import SourceNames, find_errors, find_unclosed
 from kernelskill.backends.element_types import DECLARED_STRUCTS, ELEMENT_TYPES
 from kernelskill.backends.entry import ENTRY_FILE, SOURCES, include_line
 from kernelskill.backends.flags import check_flags, named_paths
@@ -191,19 +191,26 @@ def _split_outside_brackets(text: str) -> list[str]:
 
 def _refuse_errors(candidate: Candidate, symbol: str, log: str) -> None:
     """Raise for whatever the compiler said besides the answers."""
-    rest = [line for line in log.splitlines() if _ANSWER.search(line) is None]
-    for line in rest:
-        if line.startswith(f"../{ENTRY_FILE}"):
-            for pattern, message, remedy in _REFUSALS:
-                if pattern.search(line):
-                    raise TaskError(message.format(symbol=symbol), remedy=remedy)
+    rest = [line for line in log.splitlines() if "kernelskill_" not in line]
     files = {file.path: file.text for file in candidate.files}
-    errors = find_errors("\n".join(rest), SourceNames(files, candidate.main, f"/{SOURCES}", ENTRY_FILE))
+    names = SourceNames(files, candidate.main, f"/{SOURCES}", ENTRY_FILE)
+    if not find_unclosed(log, names):
+        _refuse_symbol(symbol, rest)
+    errors = find_errors("\n".join(rest), names)
     if errors:
         first = errors[0]
         place = f"{first.file}:{first.line}: " if first.file else ""
         excerpt = f": {first.excerpt}" if first.excerpt else ""
         raise TaskError(f"{place}{first.message}{excerpt}", remedy="the kernel must compile as it is")
+
+
+def _refuse_symbol(symbol: str, lines: list[str]) -> None:
+    """Raise where the compiler cannot tell which function is meant."""
+    for line in lines:
+        if line.startswith(f"../{ENTRY_FILE}"):
+            for pattern, message, remedy in _REFUSALS:
+                if pattern.search(line):
+                    raise TaskError(message.format(symbol=symbol), remedy=remedy)
 
 
 def _parameter(symbol: str, name: str, number: int, text: str) -> Parameter:

@@ -129,7 +129,8 @@ def _wait(pid: int, control: socket.socket, grace_s: float) -> int:
     deadline: float | None = None
     while True:
         timeout = _POLL_S if deadline is None else max(0.0, deadline - time.monotonic())
-        readable, _, _ = select.select([ended, control] if deadline is None else [ended], [], [], timeout)
+        watched: list[int | socket.socket] = [ended] if deadline is not None else [ended, control]
+        readable, _, _ = select.select(watched, [], [], timeout)
         if ended in readable:
             return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
         if (control in readable and control.recv(1) != STOP) or os.getppid() != parent:
