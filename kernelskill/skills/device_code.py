@@ -132,3 +132,15 @@ def identifiers(unit: SourceUnit, node: Node) -> Iterator[tuple[str, Node]]:
 def statements_of(body: Node) -> list[Node]:
     """Return the statements of a block, or the one statement that stands without braces."""
     return named(body) if body.type == "compound_statement" else [body]
+
+
+def fresh_name(unit: SourceUnit, context: SkillContext, wanted: str, taken: Collection[str] = ()) -> str:
+    """Return `wanted`, or it with a number, such that no file of the candidate uses the name."""
+    used = set(taken)
+    for other in units_of(unit, context):
+        used.update(_WORD.findall(other.text))
+    number, name = 1, wanted
+    while name in used:
+        number += 1
+        name = f"{wanted}_{number}"
+    return name

@@ -74,3 +74,19 @@ def _refuse_hidden_uses(unit: SourceUnit, kernel: KernelDef) -> None:
 
 def _count(unit: SourceUnit, span: Span, name: str) -> int:
     return words_in(unit, span).count(name)
+
+
+def template_bindings(unit: SourceUnit, kernel: KernelDef, context: SkillContext) -> dict[str, str]:
+    """Return what the kernel's template parameters stand for, where all launches say the same."""
+    if not kernel.template_parameters:
+        return {}
+    found = [launch for other in units_of(unit, context) for launch in other.launches_of(kernel)]
+    bound = {}
+    for index, parameter in enumerate(kernel.template_parameters):
+        values = {
+            launch.template_arguments[index] if index < len(launch.template_arguments) else parameter.default
+            for launch in found
+        }
+        if len(values) == 1 and "" not in values:
+            bound[parameter.name] = values.pop()
+    return bound

@@ -1,0 +1,92 @@
+"""Launch a kernel that knows only its global index with another block shape."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import prod
+
+from kernelskill.schema.proposal import SkillParameter
+from kernelskill.skills.coverage import Cover, ceiling_text, read_cover
+from kernelskill.skills.device_code import BARRIERS, SHARED_WORDS, WARP_WORDS, refuse_words
+from kernelskill.skills.global_index import GuardedKernel, find_global_indices, read_guarded
+from kernelskill.skills.kernel_launches import KernelLaunch, launches_of
+from kernelskill.skills.launch_edits import components_of, edit_sets, write_shapes
+from kernelskill.skills.transformation import Rewrite, Site, SkillContext, SkillRefused
+from kernelskill.source.unit import KernelDef, SourceUnit
+
+_LINEAR = ("256x1", "128x1", "512x1", "64x1", "1024x1", "32x1")
+_PLANE = ("32x8", "32x4", "64x4", "32x16", "16x16", "64x8", "128x2", "128x1", "256x1", "32x32", "8x32")
+_WHY = "its meaning depends on which threads form a block"
+
+
+def sites(unit: SourceUnit, kernel: KernelDef, context: SkillContext) -> list[Site]:
+    """Offer the kernel with the shapes that it isn't launched with yet."""
+    entries, covers = _read(unit, kernel, context)
+    values = _PLANE if "y" in covers[0] else _LINEAR
+    present = {_shape_of(entry) for entry in entries}
+    bound = _bound_threads(kernel)
+    offered = tuple(v for v in values if {v} != present and prod(_sizes(v)) <= bound)
+    parameter = SkillParameter(name="shape", values=offered, meaning="threads along x and y")
+    reason = f"only the global index matters; launched with {', '.join(sorted(present))}"
+    return [Site(key=kernel.name, kernel=kernel.name, reason=reason, parameters=(parameter,))]
+
+
+def rewrite(unit: SourceUnit, site: Site, parameters: Mapping[str, str], context: SkillContext) -> Rewrite:
+    """Replace block and grid at every launch."""
+    kernel = unit.kernel(site.kernel)
+    if kernel is None:
+        raise SkillRefused(f"kernel {site.kernel!r} is gone")
+    entries, covers = _read(unit, kernel, context)
+    wanted = dict(zip("xy", _sizes(parameters["shape"]), strict=True))
+    sets = edit_sets(entries)
+    for entry, cover in zip(entries, covers, strict=True):
+        grid = components_of(entry.launch.grid, entry.launch.line)
+        block = components_of(entry.launch.block, entry.launch.line)
+        for axis, position in (("x", 0), ("y", 1)):
+            if axis in cover:
+                grid[position] = ceiling_text(cover[axis].size, wanted[axis])
+                block[position] = str(wanted[axis])
+        write_shapes(sets[entry.unit.path], entry, grid, block)
+    return Rewrite(edits=tuple(edit for edits in sets.values() for edit in edits.edits))
+
+
+def _read(
+    unit: SourceUnit, kernel: KernelDef, context: SkillContext
+) -> tuple[list[KernelLaunch], list[dict[str, Cover]]]:
+    refuse_words(unit, kernel, context, BARRIERS | WARP_WORDS | SHARED_WORDS, _WHY)
+    indices = find_global_indices(unit, kernel, context)
+    guarded = read_guarded(unit, kernel)
+    for index in indices:
+        if index.axis == "z" or guarded.guard(index.axis) is None:
+            raise SkillRefused(f"the index along {index.axis} is not tested against a size")
+        if index.block_size is not None:
+            raise SkillRefused("the kernel itself names the block size")
+    entries = launches_of(unit, kernel, context)
+    return entries, [_covers(unit, kernel, guarded, entry) for entry in entries]
+
+
+def _covers(
+    unit: SourceUnit, kernel: KernelDef, guarded: GuardedKernel, entry: KernelLaunch
+) -> dict[str, Cover]:
+    covers = {guard.index.axis: read_cover(unit, kernel, guard, entry) for guard in guarded.guards}
+    for axis, position in (("x", 0), ("y", 1), ("z", 2)):
+        # Threads along an axis that the kernel doesn't look at would do everything again.
+        if axis not in covers and entry.launch.block.values[position] != 1:
+            raise SkillRefused(f"line {entry.launch.line}: blocks have several threads along {axis}, unused")
+    return covers
+
+
+def _shape_of(entry: KernelLaunch) -> str:
+    x, y, _ = entry.launch.block.values
+    return f"{x}x{y}"
+
+
+def _sizes(shape: str) -> tuple[int, int]:
+    x, y = shape.split("x")
+    return int(x), int(y)
+
+
+def _bound_threads(kernel: KernelDef) -> int:
+    if not kernel.launch_bounds:
+        return 1024
+    return int(kernel.launch_bounds[0]) if kernel.launch_bounds[0].isdigit() else 0
