@@ -10,7 +10,8 @@ from kernelskill.backends.entry import SOURCES
 from kernelskill.backends.toolchain import Toolchain
 from kernelskill.errors import TaskError
 from kernelskill.isolation.child import ChildResult, Limits, private_folder, run_child
-from kernelskill.isolation.environment import hand_over
+from kernelskill.isolation.confinement import Confinement
+from kernelskill.isolation.environment import clean_environment, hand_over, is_open_to_all
 from kernelskill.schema.candidate import Candidate
 
 _FILE_BYTES = 1 << 30
@@ -42,17 +43,21 @@ def write_text(path: Path, text: str) -> None:
 def run_compiler(
     command: list[str], folder: Path, toolchain: Toolchain, readable: tuple[Path, ...], timeout_s: float
 ) -> ChildResult:
-    """Run a compiler in the folder of the sources.
+    """Run a compiler in the folder of the sources, where it sees its own files, those and `readable`.
 
     Raises:
         HarnessError: It could not be started.
     """
-    del toolchain, readable
+    needed = (toolchain.nvcc, toolchain.root, toolchain.cuda_include, toolchain.gxx)
+    prefixes = tuple(prefix for prefix in (toolchain.gxx.resolve().parents[1],) if prefix != Path("/"))
     return run_child(
         command,
         limits=Limits(wall_s=timeout_s, file_bytes=_FILE_BYTES, output_bytes=_OUTPUT_BYTES),
         cwd=folder / SOURCES,
-        unprivileged=True,
+        env=clean_environment(folder),
+        # A toolchain in root's own home is out of an unprivileged user's reach; the confinement holds there too.
+        unprivileged=all(is_open_to_all(path) for path in (*needed, *readable)),
+        confinement=Confinement.around(folder, *needed, *prefixes, *readable),
     )
 
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from kernelskill.errors import HarnessError, WorkerDied
 from kernelskill.isolation.channel import VARIABLE, Channel, ChannelClosed
+from kernelskill.isolation.confinement import Confinement
 from kernelskill.isolation.environment import clean_environment, private_folder
 from kernelskill.isolation.output import CappedOutput
 from kernelskill.isolation.supervised import GRACE_S, Supervised, spawn
@@ -77,6 +78,7 @@ def run_child(
     env: dict[str, str] | None = None,
     stdin: bytes | str | None = None,
     unprivileged: bool = False,
+    confinement: Confinement | None = None,
 ) -> ChildResult:
     """Run a command to its end; nothing that it started is left afterwards.
 
@@ -87,6 +89,7 @@ def run_child(
         env: The whole environment; `clean_environment(cwd)` by default.
         stdin: Input; empty by default.
         unprivileged: Run as an unprivileged user where we are root.
+        confinement: The files that it may see; all by default.
 
     Raises:
         HarnessError: The command could not be started at all.
@@ -99,6 +102,7 @@ def run_child(
         env=clean_environment(cwd) if env is None else env,
         rlimits=_rlimits(limits),
         unprivileged=unprivileged,
+        confinement=confinement,
         with_stdin=given is not None,
     )
     conversation = _Conversation(process, limits.output_bytes, given or b"")
@@ -219,6 +223,7 @@ class Child:
         limits: Limits,
         env: dict[str, str] | None = None,
         unprivileged: bool = False,
+        confinement: Confinement | None = None,
     ) -> Child:
         """Start a child whose main loop is `channel.serve`.
 
@@ -241,6 +246,7 @@ class Child:
                 env=whole_env,
                 rlimits=_rlimits(limits),
                 unprivileged=unprivileged,
+                confinement=confinement,
                 pass_fds=theirs,
             )
         except BaseException:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -64,3 +65,14 @@ def hand_over(path: Path) -> None:
     for folder, folders, files in os.walk(path):
         for name in (*folders, *files):
             os.chown(Path(folder, name), uid, uid, follow_symlinks=False)
+
+
+def is_open_to_all(path: Path) -> bool:
+    """Whether every user can read (and execute or list) `path`, so that an unprivileged child can."""
+    resolved = path.resolve()
+    try:
+        if not resolved.stat().st_mode & stat.S_IROTH:
+            return False
+        return all(folder.stat().st_mode & stat.S_IXOTH for folder in resolved.parents)
+    except OSError:
+        return False

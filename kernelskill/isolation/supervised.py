@@ -16,6 +16,7 @@ from typing import IO, Any
 
 from kernelskill.errors import HarnessError, WorkerDied
 from kernelskill.isolation import supervisor
+from kernelskill.isolation.confinement import Confinement
 from kernelskill.isolation.environment import unprivileged_uid
 
 GRACE_S = 2.0
@@ -130,6 +131,7 @@ def spawn(
     env: dict[str, str],
     rlimits: dict[str, int],
     unprivileged: bool,
+    confinement: Confinement | None = None,
     with_stdin: bool = False,
     pass_fds: tuple[int, ...] = (),
 ) -> Supervised:
@@ -161,6 +163,7 @@ def spawn(
         "env": env,
         "rlimits": rlimits,
         "uid": unprivileged_uid() if unprivileged else None,
+        "confinement": None if confinement is None else confinement.model_dump(),
         "grace_s": GRACE_S,
         "files": list(pass_fds),
     }

@@ -15,6 +15,8 @@ import resource
 import select
 import signal
 import socket
+import stat
+import struct
 import sys
 import time
 from pathlib import Path
@@ -26,6 +28,18 @@ _PR_SET_NO_NEW_PRIVS = 38
 _POLL_S = 1.0
 _REAP_POLL_S = 0.005
 _REAP_DEADLINE_S = 5.0
+_SYS_LANDLOCK_CREATE_RULESET, _SYS_LANDLOCK_ADD_RULE, _SYS_LANDLOCK_RESTRICT_SELF = 444, 445, 446
+_LANDLOCK_CREATE_RULESET_VERSION = 1
+_LANDLOCK_RULE_PATH_BENEATH = 1
+_ABI_NETWORK, _ABI_SCOPE = 4, 6
+_FS_READ = 0b1101
+"""Execute, read files, list folders."""
+_FS_FIRST_BEYOND_V1 = 1 << 13
+_FS_ALL = (1 << 15) - 1
+"""Up to truncate, the third version's; each version before knows one bit less."""
+_FS_OF_FILES = 0b111 | 1 << 14
+_NET_BIND_AND_CONNECT = 0b11
+_SCOPE_SOCKETS_AND_SIGNALS = 0b11
 STOP = b"T"
 """Asks for SIGTERM to the group, then SIGKILL to everything after the grace time."""
 
@@ -95,7 +109,10 @@ def _become_child(order: dict[str, Any], failed_write: int) -> NoReturn:
             os.setgroups([])
             os.setgid(order["uid"])
             os.setuid(order["uid"])
+        if order["uid"] is not None or order["confinement"] is not None:
             _prctl(_PR_SET_NO_NEW_PRIVS, 1)
+        if order["confinement"] is not None:
+            _confine(**order["confinement"])
         _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)  # after setuid, which clears it
         # Python ignores SIGPIPE; an ordinary program does not expect that.
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
@@ -103,6 +120,52 @@ def _become_child(order: dict[str, Any], failed_write: int) -> NoReturn:
     except OSError as error:
         os.write(failed_write, f"{error.errno} {command[0]}".encode())
     os._exit(127)
+
+
+def _confine(readable: list[str], writable: list[str], network: bool) -> None:
+    """Let this process see and change only what is named (Landlock); older kernels confine less or nothing."""
+    version = _syscall(_SYS_LANDLOCK_CREATE_RULESET, None, 0, _LANDLOCK_CREATE_RULESET_VERSION)
+    if version < 1:
+        return
+    handled = _FS_ALL & ((_FS_FIRST_BEYOND_V1 << min(version, 3) - 1) - 1)
+    fields = [handled, 0 if network else _NET_BIND_AND_CONNECT, _SCOPE_SOCKETS_AND_SIGNALS]
+    known = 1 if version < _ABI_NETWORK else 2 if version < _ABI_SCOPE else 3
+    attributes = struct.pack(f"<{known}Q", *fields[:known])
+    ruleset = _checked_syscall(_SYS_LANDLOCK_CREATE_RULESET, attributes, len(attributes), 0)
+    for paths, access in ((readable, _FS_READ), (writable, handled)):
+        for path in paths:
+            _allow(ruleset, path, access & handled)
+    _checked_syscall(_SYS_LANDLOCK_RESTRICT_SELF, ruleset, 0)
+    os.close(ruleset)
+
+
+def _allow(ruleset: int, path: str, access: int) -> None:
+    try:
+        fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    except OSError:  # nothing there, or nothing that this user could read anyhow
+        return
+    if not stat.S_ISDIR(os.fstat(fd).st_mode):
+        access &= _FS_OF_FILES
+    rule = struct.pack("<Qi", access, fd)
+    _checked_syscall(_SYS_LANDLOCK_ADD_RULE, ruleset, _LANDLOCK_RULE_PATH_BENEATH, rule, 0)
+    os.close(fd)
+
+
+def _syscall(number: int, *arguments: int | bytes | None) -> int:
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.syscall.restype = ctypes.c_long
+    return int(libc.syscall(ctypes.c_long(number), *(_long(argument) for argument in arguments)))
+
+
+def _checked_syscall(number: int, *arguments: int | bytes | None) -> int:
+    result = _syscall(number, *arguments)
+    if result < 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), "landlock")
+    return result
+
+
+def _long(argument: int | bytes | None) -> object:
+    return ctypes.c_long(argument) if isinstance(argument, int) else ctypes.c_char_p(argument)
 
 
 def _lower_limit(kind: int, value: int) -> None:
@@ -172,10 +235,10 @@ def _descendants() -> list[int]:
     for entry in os.listdir("/proc"):  # noqa: PTH208 - called in a race with a fork bomb, so kept cheap
         if entry.isdigit():
             try:
-                stat = Path("/proc", entry, "stat").read_text(errors="replace")
+                status = Path("/proc", entry, "stat").read_text(errors="replace")
             except OSError:
                 continue
-            parents[int(entry)] = int(stat.rpartition(")")[2].split()[1])
+            parents[int(entry)] = int(status.rpartition(")")[2].split()[1])
     found = {os.getpid()}
     while True:
         more = {pid for pid, parent in parents.items() if parent in found} - found
