@@ -1,0 +1,5 @@
+"""Run a launcher once, without a GPU, against a CUDA runtime that writes down what it is asked for."""
+
+from kernelskill.backends.recorder.record import record
+
+__all__ = ["record"]

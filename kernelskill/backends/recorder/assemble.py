@@ -1,0 +1,208 @@
+"""From two transcripts of the same call to one LaunchPlan."""
+
+from __future__ import annotations
+
+from itertools import zip_longest
+
+from kernelskill.backends.recorder.addresses import AddressPair, RecordingsDiffer
+from kernelskill.backends.recorder.operations import LinePair, operation
+from kernelskill.backends.recorder.ordering import unjoined_streams
+from kernelskill.backends.recorder.transcript import Line, RecordedCall, Transcript, TranscriptError
+from kernelskill.schema.launch_plan import (
+    Address,
+    Allocate,
+    Allocation,
+    Blob,
+    CopyDevice,
+    CopyDevice2D,
+    CopyHost,
+    CreateStream,
+    EncodeTensorMap,
+    GraphLaunch,
+    HostCalls,
+    Launch,
+    LaunchPlan,
+    Memset,
+    Operation,
+    Release,
+    Synchronize,
+    walk,
+)
+
+LOADING_NOTE = "the host object asks for CUDA operations while it is loaded; they stand at the plan's start"
+
+
+class BadLauncher(Exception):
+    """The launcher does something that ends badly on a real GPU too."""
+
+
+def assemble(
+    first: Transcript, second: Transcript, *, symbol: str, device_code: str, returned: int | None
+) -> LaunchPlan:
+    """Return the plan of the first call.
+
+    Raises:
+        RecordingsDiffer: The launcher asked for different things.
+        HostAddress: A kernel would be handed host memory.
+        BadLauncher: Memory is used after it was freed, or a capture ends with unjoined work.
+        TranscriptError: The transcripts are malformed.
+    """
+    addresses = AddressPair(first, second)
+    operations = _operations(_first_lines(first), _first_lines(second), addresses)
+    allocations = _allocations(first)
+    blocking = {op.stream: op.blocking for op in operations if isinstance(op, CreateStream)}
+    _require_live_memory(operations)
+    _require_joined_graphs(operations)
+    notes = [
+        *first.notes,
+        *([LOADING_NOTE] if first.loading else ()),
+        *sorted(addresses.notes),
+        *_leftovers(operations, allocations, blocking),
+        *_state_notes(first, second),
+    ]
+    return LaunchPlan(
+        device_code=device_code,
+        symbol=symbol,
+        allocations=_used(allocations, operations),
+        operations=operations,
+        returned=returned,
+        host_calls=_host_calls(operations),
+        notes=tuple(notes),
+    )
+
+
+def _first_lines(transcript: Transcript) -> list[Line]:
+    return [*transcript.loading, *transcript.calls[0].lines]
+
+
+def _operations(first: list[Line], second: list[Line], addresses: AddressPair) -> tuple[Operation, ...]:
+    if len(first) != len(second):
+        raise RecordingsDiffer("the number of operations")
+    top: list[Operation] = []
+    graphs: dict[int, list[Operation]] = {}
+    for lines in zip(first, second, strict=True):
+        if lines[0]["op"] != lines[1]["op"]:
+            raise RecordingsDiffer("the order of operations")
+        pair = LinePair(*lines, addresses)
+        if pair.kind == "graph_launch":
+            top.append(
+                GraphLaunch(
+                    stream=pair.number("stream"),
+                    origin=pair.number("origin"),
+                    operations=tuple(graphs.get(pair.number("of"), ())),
+                )
+            )
+            continue
+        graph = pair.optional("graph")
+        (top if graph is None else graphs.setdefault(graph, [])).append(operation(pair))
+    return tuple(top)
+
+
+def _allocations(transcript: Transcript) -> tuple[Allocation, ...]:
+    found = []
+    for line in transcript.allocations:
+        kind, name = line.get("kind"), line.get("name")
+        if kind not in ("buffer", "temporary", "symbol") or not isinstance(name, str):
+            raise TranscriptError("an allocation is malformed")
+        if line["first_call"]:
+            found.append(Allocation(id=line["id"], kind=kind, name=name, size_bytes=line["size"]))
+    return tuple(found)
+
+
+def _used(allocations: tuple[Allocation, ...], operations: tuple[Operation, ...]) -> tuple[Allocation, ...]:
+    """Leave out device variables that no operation names."""
+    named = {a.allocation for op in walk(operations) for a in _addresses(op)}
+    return tuple(a for a in allocations if a.kind != "symbol" or a.id in named)
+
+
+def _addresses(op: Operation) -> list[Address]:
+    if isinstance(op, Launch):
+        return [p.address for blob in op.arguments for p in blob.pointers]
+    if isinstance(op, CopyHost):
+        return [op.destination, *_pointers(op.data)]
+    if isinstance(op, CopyDevice | CopyDevice2D):
+        return [op.destination, op.source]
+    if isinstance(op, Memset):
+        return [op.destination]
+    if isinstance(op, EncodeTensorMap):
+        return [op.address]
+    return []
+
+
+def _pointers(blob: Blob) -> list[Address]:
+    return [patch.address for patch in blob.pointers]
+
+
+def _require_live_memory(operations: tuple[Operation, ...]) -> None:
+    freed: set[int] = set()
+    for op in walk(operations):
+        if isinstance(op, Release):
+            freed.add(op.allocation)
+        elif freed and any(address.allocation in freed for address in _addresses(op)):
+            raise BadLauncher(f"memory is used after it was freed ({op.op})")
+
+
+def _require_joined_graphs(operations: tuple[Operation, ...]) -> None:
+    for op in operations:
+        if isinstance(op, GraphLaunch):
+            others = {inner.stream: False for inner in op.operations if isinstance(inner, Launch)}
+            if unjoined_streams(op.operations, others, main=op.origin):
+                raise BadLauncher("a capture ends with unjoined work (cudaErrorStreamCaptureUnjoined)")
+
+
+def _leftovers(
+    operations: tuple[Operation, ...], allocations: tuple[Allocation, ...], blocking: dict[int, bool]
+) -> list[str]:
+    notes = []
+    live = {op.allocation for op in operations if isinstance(op, Allocate)}
+    live -= {op.allocation for op in operations if isinstance(op, Release)}
+    if live:
+        size = sum(a.size_bytes for a in allocations if a.id in live)
+        notes.append(f"memory not freed at return: {size} bytes in {len(live)} allocations")
+    side = unjoined_streams(operations, blocking)
+    if side:
+        notes.append(f"work is left on {len(side)} non-blocking stream(s) at return, joined by nothing")
+    if not any(isinstance(op, Launch) for op in walk(operations)):
+        notes.append("no kernel is launched")
+    return notes
+
+
+def _host_calls(operations: tuple[Operation, ...]) -> HostCalls:
+    return HostCalls(
+        allocations=sum(isinstance(op, Allocate) for op in operations),
+        synchronizations=sum(isinstance(op, Synchronize) for op in operations),
+        launches=sum(isinstance(op, Launch | GraphLaunch) for op in operations),
+    )
+
+
+def _state_notes(first: Transcript, second: Transcript) -> list[str]:
+    """Say whether later calls of the same process ask for something else than the first."""
+    shapes = [_shape(a, b) for a, b in zip(first.calls, second.calls, strict=False)]
+    notes = []
+    for n, shape in enumerate(shapes[1:], start=1):
+        if first.calls[n].returned is None or second.calls[n].returned is None:
+            notes.append(f"the launcher keeps state: call {n} does not return")
+        elif shape != shapes[0]:
+            notes.append(f"the launcher keeps state: call {n} asks for something else than call 0")
+        if notes:
+            return notes
+    return notes
+
+
+_NOT_COMPARED = frozenset(
+    {"destination", "source", "address", "allocation", "graph", "of", "id", "stream", "event"}
+)
+
+
+def _shape(first: RecordedCall, second: RecordedCall) -> list[object]:
+    """Return what a call asks for, without where its memory lies and what its handles are called."""
+    shape: list[object] = []
+    for a, b in zip_longest(first.lines, second.lines, fillvalue={"op": "nothing"}):
+        fields: dict[str, object] = {}
+        for key, value in a.items():
+            if key == "arguments" and isinstance(value, list) and isinstance(b.get(key), list):
+                fields[key] = [x if x == y else "address" for x, y in zip_longest(value, b[key])]
+            elif key not in _NOT_COMPARED:
+                fields[key] = value if value == b.get(key) else "differs"
+        shape.append(fields)
+    return shape

@@ -1,0 +1,118 @@
+// The recording CUDA runtime. This executable is the CUDA runtime of the candidate that it loads: the candidate's
+// host object links against nothing, so that each of its CUDA calls resolves here and becomes a line of the
+// transcript. It needs no GPU and no NVIDIA library.
+//
+//   recorder < specification > transcript
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "device_memory.h"
+#include "errors.h"
+#include "faults.h"
+#include "sandbox.h"
+#include "specification.h"
+#include "streams.h"
+#include "transcript_writer.h"
+
+namespace recorder {
+namespace {
+
+constexpr size_t kSlotBytes = 32;            // of one argument, as in caller.py
+constexpr size_t kClearedStackBytes = 262144;
+
+using Caller = void (*)(void* function, const unsigned char* arguments, long long* result);
+
+std::vector<unsigned char> lay_out_arguments(const std::vector<Allocation*>& buffers) {
+  std::vector<unsigned char> slots(kSlotBytes * (specification.arguments.size() + 1));
+  unsigned char* slot = slots.data();
+  for (const Argument& argument : specification.arguments) {
+    if (argument.kind == Argument::Kind::pointer) {
+      const uint64_t address = buffers.at(argument.buffer)->base + static_cast<uint64_t>(argument.offset);
+      std::memcpy(slot, &address, sizeof address);
+    } else if (argument.kind == Argument::Kind::stream) {
+      const cudaStream_t stream = given_stream();
+      std::memcpy(slot, &stream, sizeof stream);
+    } else {
+      std::memcpy(slot, argument.bytes.data(), argument.bytes.size());
+    }
+    slot += kSlotBytes;
+  }
+  return slots;
+}
+
+void refuse_missing_symbols() {
+  std::string missing;
+  for (const std::string& name : specification.undefined)
+    if (dlsym(RTLD_DEFAULT, name.c_str()) == nullptr) missing += (missing.empty() ? "" : ", ") + name;
+  if (!missing.empty())
+    refuse("the launcher calls " + missing + ", which cannot be recorded", Direct::possible);
+}
+
+void* load(const std::string& path) {
+  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library != nullptr) return library;
+  const std::string message = dlerror();
+  const std::string mark = "undefined symbol: ";
+  const size_t at = message.find(mark);
+  if (at == std::string::npos) harness_failure("the host object cannot be loaded: " + message);
+  refuse("the launcher calls " + message.substr(at + mark.size()) + ", which cannot be recorded", Direct::possible);
+}
+
+void* find_function(void* library, const char* name) {
+  void* function = dlsym(library, name);
+  if (function == nullptr) harness_failure(std::string("the host object lacks the symbol ") + name);
+  return function;
+}
+
+// What a launcher leaves uninitialised, such as the padding of a structure, is zero instead of our leavings.
+__attribute__((noinline)) void clear_stack() {
+  volatile unsigned char unused[kClearedStackBytes];
+  for (size_t i = 0; i < sizeof unused; ++i) unused[i] = 0;
+}
+
+void call(Caller caller, void* function, const std::vector<unsigned char>& arguments, uint64_t number) {
+  Line("call").number("number", number).write();
+  flush_transcript();
+  long long returned = 0;
+  clear_stack();
+  caller(function, arguments.data(), &returned);
+  Line line("return");
+  line.integer("value", returned).number("error", last_error());
+  if (last_error() != cudaSuccess) {
+    line.text("name", error_name(last_error())).text("reason", last_error_reason());
+  }
+  if (returned != 0) line.text("value_name", error_name(static_cast<cudaError_t>(returned)));
+  line.write();
+  flush_transcript();
+}
+
+int record() {
+  if (!open_transcript(STDOUT_FILENO)) return 71;
+  specification = read_specification(STDIN_FILENO);
+  choose_layout(specification.layout);
+  std::vector<Allocation*> buffers;
+  for (const Buffer& buffer : specification.buffers)
+    buffers.push_back(&allocate(buffer.size, Allocation::Kind::buffer, buffer.name));
+  const std::vector<unsigned char> arguments = lay_out_arguments(buffers);
+  report_faults();
+  const std::string prefix = enter_sandbox(specification.root, specification.cpu_seconds);
+  Line("ready").write();
+  flush_transcript();
+  refuse_missing_symbols();
+  void* host = load(prefix + "/host.so");
+  void* function = find_function(host, specification.symbol.c_str());
+  const auto caller = reinterpret_cast<Caller>(find_function(load(prefix + "/caller.so"), "kernelskill_call"));
+  for (uint64_t number = 0; number < specification.calls; ++number) call(caller, function, arguments, number);
+  Line("end").write();
+  flush_transcript();
+  leave(0);
+}
+
+}  // namespace
+}  // namespace recorder
+
+int main() { return recorder::record(); }
