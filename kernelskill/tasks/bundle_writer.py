@@ -6,6 +6,8 @@ import shutil
 import tempfile
 from pathlib import Path
 
+import numpy as np
+
 from kernelskill.errors import TaskError
 from kernelskill.schema.task import Signature
 from kernelskill.tasks.arrays import Array
@@ -78,7 +80,7 @@ def _write(folder: Path, name: str, array: Array) -> ArrayFile:
     file = f"{name}.bin"
     with (folder / file).open("wb") as stream:
         if array.nbytes:
-            stream.write(memoryview(array.reshape(-1).view("uint8")))
+            stream.write(array.reshape(-1).view(np.uint8).data)
     return ArrayFile(file=file, dtype=name_of(array.dtype), shape=array.shape, size_bytes=array.nbytes)
 
 

@@ -11,6 +11,7 @@ from kernelskill.source.unit import SourceUnit
 from kernelskill.tasks.description import TestDescription
 from kernelskill.tasks.launcher import generate_launcher, split_template
 from kernelskill.tasks.process import TestProcess
+from kernelskill.tasks.signatures import EntryName
 from kernelskill.tasks.spelling import listed, suggestion
 
 _INIT = "`kernelskill init {file}` drafts what is missing"
@@ -22,8 +23,7 @@ class Entry(Record):
     name: str
     """For people."""
     candidate: Candidate
-    symbol: str
-    parameters: tuple[str, ...]
+    launcher: EntryName
     generated: str = ""
     assumptions: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
@@ -71,8 +71,9 @@ def _launcher(candidate: Candidate, chosen: LauncherDecl, test: TestDescription)
     return Entry(
         name=chosen.name,
         candidate=candidate,
-        symbol=chosen.qualified_name,
-        parameters=chosen.parameter_names,
+        launcher=EntryName(
+            symbol=chosen.qualified_name, parameters=chosen.parameter_names, c_linkage=chosen.c_linkage
+        ),
         warnings=(ignored,) if "launch" in test.functions else (),
     )
 
@@ -146,8 +147,7 @@ def _bare(
         candidate=candidate.with_text(
             candidate.main, candidate.source + made.text.replace("\n", unit.newline)
         ),
-        symbol=made.symbol,
-        parameters=made.parameters,
+        launcher=EntryName(symbol=made.symbol, parameters=made.parameters, c_linkage=True),
         generated=made.text.strip("\n"),
         assumptions=(made.assumption,) if made.assumption else (),
     )

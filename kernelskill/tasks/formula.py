@@ -73,7 +73,7 @@ def _written(node: Node) -> tuple[str, int]:
     return f"{left} {kind} {_inside(node[2], binding + 1)}", binding
 
 
-def _is_variable(node: Node) -> bool:
+def _is_variable(node: Node | list[Any]) -> bool:
     return node[0] == "name" or any(
         _is_variable(part) for part in node[1:] if isinstance(part, (tuple, list))
     )

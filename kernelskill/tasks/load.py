@@ -98,7 +98,7 @@ def _load(
     check_flags(test.flags)
     read = read_kernel(kernel, test.flags, Path(source.folder))
     entry = choose_entry(read.candidate, process, test)
-    signature = signature_of(entry.candidate, entry.symbol, entry.parameters, read.flags, toolchain)
+    signature = signature_of(entry.candidate, entry.launcher, read.flags, toolchain)
     bundle = _first_bundle(process, test, signature)
     _require_formula_holds(entry, test, bundle)
     task = Task(

@@ -46,7 +46,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, (np.generic, np.ndarray)):
         value = value[()] if isinstance(value, np.ndarray) and value.ndim == 0 else value
         if isinstance(value, np.generic) and value.dtype.kind == "V" and is_floating(value.dtype):
-            return float(value)  # type: ignore[arg-type]
+            return float(value)
         return value.item() if isinstance(value, np.generic) else value
     if getattr(value, "shape", None) == () and hasattr(value, "item"):
         return value.item()

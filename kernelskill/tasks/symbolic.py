@@ -172,7 +172,7 @@ def _node(value: Any) -> Node:
 
 def _binary(operator: str, left: Any, right: Any) -> Symbol:
     if operator == "*" and isinstance(left, Symbol) and left.node[0] == "neg":
-        return -_binary("*", Symbol(left.node[1]), right)
+        return Symbol(("neg", _binary("*", Symbol(left.node[1]), right).node))
     return Symbol((operator, _node(left), _node(right)))
 
 

@@ -72,7 +72,8 @@ def read_test_source(path: Path) -> TestSource:
 
 def _modules(main: Path) -> list[Path]:
     """Return the test and all modules in its folder that it imports, directly or not."""
-    found, waiting = [], [main]
+    found: list[Path] = []
+    waiting = [main]
     while waiting and len(found) < MAX_FILES:
         file = waiting.pop()
         if file in found:

@@ -185,7 +185,8 @@ class _Tally:
 
 def _exact(values: Array) -> Array:
     """Return the values in double precision, so that the error itself is not rounded away."""
-    return values.astype(np.complex128 if is_complex(values.dtype) else np.float64, copy=False)
+    wide: Array = values.astype(np.complex128 if is_complex(values.dtype) else np.float64, copy=False)
+    return wide
 
 
 def _compare_fields(got: Array, expected: Array, tolerance: Tolerance, mask: Array | None) -> Comparison:
