@@ -13,6 +13,7 @@ failing harness is an exception.
         CompilerMissing           3
         DeviceUnavailable         3
         ProfilerUnavailable       3
+      JobsWaiting                 4   work was handed to other machines and is not answered yet
       BudgetExceeded              5
       HarnessError                6   our own machinery failed
         WorkerDied                6
@@ -77,6 +78,12 @@ class DeviceUnavailable(ToolchainError):
 
 class ProfilerUnavailable(ToolchainError):
     """Nsight Compute is missing or may not read the counters."""
+
+
+class JobsWaiting(KernelSkillError):
+    """Jobs wait in a spool folder; a later resume takes up their answers."""
+
+    exit_code = 4
 
 
 class BudgetExceeded(KernelSkillError):

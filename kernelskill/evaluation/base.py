@@ -14,10 +14,17 @@ from kernelskill.schema.profile import Profile
 class Evaluator(Protocol):
     """Judges candidates of one task on one device. The only source of figures in a run."""
 
-    device: str
-    """As the user names it."""
-    gpu: Gpu
-    evidence: Evidence
+    @property
+    def device(self) -> str:
+        """As the user names it; part of every request's key."""
+
+    @property
+    def gpu(self) -> Gpu:
+        """The hardware that figures belong to."""
+
+    @property
+    def evidence(self) -> Evidence:
+        """Whether times are measured or estimated."""
 
     def conditions(self) -> Conditions:
         """Return what the figures depend on."""

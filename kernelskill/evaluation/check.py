@@ -79,7 +79,7 @@ class CheckReport:
         self.run_seconds[case] = max(seconds, self.run_seconds.get(case, 0.0))
 
 
-class Protocol:
+class CheckProtocol:
     """Puts candidates of one task through the correctness protocol.
 
     Args:
@@ -199,7 +199,7 @@ class Protocol:
 class CaseRun:
     """One candidate on one case."""
 
-    def __init__(self, protocol: Protocol, bench: Bench, case: Case, report: CheckReport) -> None:
+    def __init__(self, protocol: CheckProtocol, bench: Bench, case: Case, report: CheckReport) -> None:
         self._protocol = protocol
         self._task = protocol.task
         self._bench = bench

@@ -7,18 +7,19 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Protocol
 
 from kernelskill.backends.base import Backend, Unrecordable
 from kernelskill.errors import HarnessError, WorkerDied
 from kernelskill.evaluation.calls import plain
-from kernelskill.evaluation.check import CheckReport, CheckRules, Protocol
+from kernelskill.evaluation.check import CheckProtocol, CheckReport, CheckRules
 from kernelskill.evaluation.demands import NOTHING_KNOWN, Demands
 from kernelskill.evaluation.probing import find_demands
 from kernelskill.evaluation.seeds import SeedFile, SeedPool
 from kernelskill.evaluation.store import EvaluationStore
 from kernelskill.evaluation.time_stage import TimeReport, TimeStage
 from kernelskill.evaluation.timing import TimingRules
-from kernelskill.evaluation.trials import TestValues, TrialSource
+from kernelskill.evaluation.trials import TrialSource, ValueSource
 from kernelskill.evaluation.workshop import Workshop
 from kernelskill.events import Clock
 from kernelskill.profiling.profile import join_profile
@@ -34,6 +35,13 @@ from kernelskill.schema.task import Task
 DEVICE_STAGES = ("check", "time", "profile")
 
 
+class Closing(Protocol):
+    """Something that has to be closed."""
+
+    def close(self) -> None:
+        """Release what it holds."""
+
+
 class LocalEvaluator:
     """Builds, checks, times and profiles candidates of one task on one backend.
 
@@ -46,6 +54,9 @@ class LocalEvaluator:
         store: Where finished answers are kept.
         data: Folder for inputs and expected values; emptied on close.
         clock: Measures the stages.
+        check_rules: How much is checked.
+        timing_rules: How many pairs are timed.
+        closes: What ends together with this evaluator.
     """
 
     def __init__(
@@ -53,7 +64,7 @@ class LocalEvaluator:
         backend: Backend,
         task: Task,
         original: Candidate,
-        values: TestValues,
+        values: ValueSource,
         *,
         seeds: SeedFile,
         store: EvaluationStore,
@@ -61,9 +72,13 @@ class LocalEvaluator:
         clock: Clock,
         check_rules: CheckRules | None = None,
         timing_rules: TimingRules | None = None,
+        closes: Sequence[Closing] = (),
     ) -> None:
         self.task = task
         self.original = original
+        self.device = backend.name
+        self.gpu: Gpu = backend.gpu
+        self.evidence: Evidence = backend.evidence
         self.store = store
         self.seeds = seeds
         self._backend = backend
@@ -73,23 +88,9 @@ class LocalEvaluator:
         self._timing_rules = timing_rules or TimingRules()
         self._workshop = Workshop(backend, task, data / "workers")
         self._trials = TrialSource(task, values, data / "values")
+        self._closes = closes
         self._stages: dict[str, TimeStage] = {}
         self._device = threading.Lock()
-
-    @property
-    def device(self) -> str:
-        """As the user names it."""
-        return self._backend.name
-
-    @property
-    def gpu(self) -> Gpu:
-        """The hardware that figures belong to."""
-        return self._backend.gpu
-
-    @property
-    def evidence(self) -> Evidence:
-        """Whether times are measured or estimated."""
-        return self._backend.evidence
 
     def conditions(self) -> Conditions:
         """Return what the figures depend on."""
@@ -134,17 +135,21 @@ class LocalEvaluator:
             if isinstance(build, BuildFailure):
                 return NOTHING_KNOWN
             with self._device:
-                found = find_demands(self._protocol(pool, NOTHING_KNOWN), self._workshop, build)
+                found = find_demands(self._protocol_of(pool, NOTHING_KNOWN), self._workshop, build)
             self.store.write("demands", key, found)
         return found
 
-    def profile(self, candidate: Candidate) -> Profile:
+    def profile(self, candidate: Candidate, pool: SeedPool | None = None) -> Profile:
         """Collect the figures of a candidate on its first timed case.
+
+        Args:
+            candidate: A right one.
+            pool: The seeds of the values; the run's main pool by default.
 
         Raises:
             HarnessError: The candidate does not build or gives no plan; only right ones are profiled.
         """
-        pool = self.seeds.pool()
+        pool = pool or self.seeds.pool()
         key = sha256_text(
             canonical_json(
                 ["profile", self.task.content_digest(), candidate.digest, self.device, pool.digest]
@@ -178,6 +183,8 @@ class LocalEvaluator:
     def close(self) -> None:
         """Release processes and files; inputs and expected values can be made again."""
         self._workshop.close()
+        for other in self._closes:
+            other.close()
         shutil.rmtree(self._data, ignore_errors=True)
 
     def _answer(self, request: Request, pool: SeedPool, trouble: tuple[str, ...]) -> Evaluation:
@@ -204,7 +211,7 @@ class LocalEvaluator:
             return _uncompiled(evaluation, build, tuple(seconds))
         with self._watch("data", seconds):
             demands = self.demands(pool)
-            protocol = self._protocol(pool, demands)
+            protocol = self._protocol_of(pool, demands)
             protocol.cases(request.depth)
         with self._device, self._watch("check", seconds), self._workshop.bench(build) as bench:
             report = protocol.check(bench, request.depth)
@@ -244,7 +251,7 @@ class LocalEvaluator:
             }
         )
 
-    def _record_timed(self, protocol: Protocol, build: Build, report: CheckReport) -> None:
+    def _record_timed(self, protocol: CheckProtocol, build: Build, report: CheckReport) -> None:
         """Make sure that the timed sizes have a plan too, where they were too large to run."""
         for case in self.task.timed_cases if report.status is Status.PASSED else ():
             plan = self._plan_of(protocol, build, case.index)
@@ -252,11 +259,11 @@ class LocalEvaluator:
                 report.status, report.detail = plan.status, f"case {case.label}: {plan.reason}"
                 return
 
-    def _plan_of(self, protocol: Protocol, build: Build, case: int) -> LaunchPlan | Unrecordable:
+    def _plan_of(self, protocol: CheckProtocol, build: Build, case: int) -> LaunchPlan | Unrecordable:
         trial = protocol.trial(next(c for c in self.task.cases if c.index == case), 0)
         return self._workshop.plans(build).plan(plain(trial.extents, trial.bundle.scalars).call)
 
-    def _with_plan(self, evaluation: Evaluation, build: Build, protocol: Protocol) -> Evaluation:
+    def _with_plan(self, evaluation: Evaluation, build: Build, protocol: CheckProtocol) -> Evaluation:
         plan = self._plan_of(protocol, build, self.task.timed_cases[0].index)
         facts: dict[str, object] = {"kernels": build.kernels, "commands": build.commands}
         if isinstance(plan, LaunchPlan):
@@ -269,8 +276,8 @@ class LocalEvaluator:
             }
         return evaluation.model_copy(update=facts)
 
-    def _protocol(self, pool: SeedPool, demands: Demands) -> Protocol:
-        return Protocol(
+    def _protocol_of(self, pool: SeedPool, demands: Demands) -> CheckProtocol:
+        return CheckProtocol(
             self.task,
             self._trials,
             pool,
@@ -283,7 +290,7 @@ class LocalEvaluator:
     def _time_stage(self, pool: SeedPool) -> TimeStage:
         if pool.digest not in self._stages:
             self._stages[pool.digest] = TimeStage(
-                self._protocol(pool, self.demands(pool)),
+                self._protocol_of(pool, self.demands(pool)),
                 self._workshop,
                 gpu=self.gpu,
                 evidence=self.evidence,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kernelskill.evaluation import calls
 from kernelskill.evaluation.calls import Arrangement
-from kernelskill.evaluation.check import CaseRun, CheckReport, Protocol
+from kernelskill.evaluation.check import CaseRun, CheckProtocol, CheckReport
 from kernelskill.evaluation.demands import Demands
 from kernelskill.evaluation.trials import Trial
 from kernelskill.evaluation.workshop import Workshop
@@ -13,7 +13,7 @@ from kernelskill.schema.evaluation import CheckOutcome
 from kernelskill.schema.task import Case, Promise
 
 
-def find_demands(protocol: Protocol, workshop: Workshop, original: Build) -> Demands:
+def find_demands(protocol: CheckProtocol, workshop: Workshop, original: Build) -> Demands:
     """Run the original in every layout on every small case.
 
     Args:
@@ -50,7 +50,9 @@ def find_demands(protocol: Protocol, workshop: Workshop, original: Build) -> Dem
 class _Survey:
     """Runs arrangements of the original one after the other."""
 
-    def __init__(self, protocol: Protocol, workshop: Workshop, build: Build, report: CheckReport) -> None:
+    def __init__(
+        self, protocol: CheckProtocol, workshop: Workshop, build: Build, report: CheckReport
+    ) -> None:
         self._protocol = protocol
         self._workshop = workshop
         self._build = build
@@ -67,13 +69,15 @@ class _Survey:
         return None
 
 
-def _offset(protocol: Protocol, cases: list[Case]) -> list[tuple[Case, Arrangement]]:
+def _offset(protocol: CheckProtocol, cases: list[Case]) -> list[tuple[Case, Arrangement]]:
     trials = [(case, protocol.trial(case, 0)) for case in cases]
     found = [(case, calls.offset(protocol.task, t.extents, t.bundle.scalars)) for case, t in trials]
     return [(case, arrangement) for case, arrangement in found if arrangement is not None]
 
 
-def _aliased(protocol: Protocol, cases: list[Case], alias: tuple[str, str]) -> list[tuple[Case, Arrangement]]:
+def _aliased(
+    protocol: CheckProtocol, cases: list[Case], alias: tuple[str, str]
+) -> list[tuple[Case, Arrangement]]:
     trials = [(case, protocol.trial(case, 0)) for case in cases]
     found = [(case, calls.aliased(t.extents, t.bundle.scalars, alias)) for case, t in trials]
     return [(case, arrangement) for case, arrangement in found if arrangement is not None]

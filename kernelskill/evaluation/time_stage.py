@@ -10,7 +10,7 @@ from kernelskill.errors import HarnessError
 from kernelskill.evaluation import calls
 from kernelskill.evaluation.bench import Bench
 from kernelskill.evaluation.calls import Arrangement
-from kernelskill.evaluation.check import POISONS, Protocol
+from kernelskill.evaluation.check import POISONS, CheckProtocol
 from kernelskill.evaluation.timing import (
     CaseTiming,
     TimingFailure,
@@ -57,7 +57,7 @@ class TimeStage:
     """
 
     def __init__(
-        self, protocol: Protocol, workshop: Workshop, *, gpu: Gpu, evidence: Evidence, rules: TimingRules
+        self, protocol: CheckProtocol, workshop: Workshop, *, gpu: Gpu, evidence: Evidence, rules: TimingRules
     ) -> None:
         self._protocol = protocol
         self._workshop = workshop

@@ -18,10 +18,8 @@ UNTYPED_BYTES = 16
 """Step of a `void*` scratch pointer whose element nobody knows: any alignment it may need."""
 
 
-class TestValues(Protocol):
+class ValueSource(Protocol):
     """What the process that holds test.py answers; `tasks.process.TestProcess` is one."""
-
-    __test__ = False
 
     def bundle(self, case: int, seed: int, folder: Path, signature: Signature) -> Bundle:
         """Make inputs and expected values of one case, or return the finished ones in `folder`."""
@@ -60,7 +58,7 @@ class TrialSource:
         folder: Where the values are kept; they can be made again.
     """
 
-    def __init__(self, task: Task, values: TestValues, folder: Path) -> None:
+    def __init__(self, task: Task, values: ValueSource, folder: Path) -> None:
         self.task = task
         self._values = values
         self._folder = folder
