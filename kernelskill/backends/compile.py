@@ -131,7 +131,7 @@ class _Job:
         """Fill a folder of the cache with a build, or with the record of its failure."""
         started = time.monotonic()
         entry = {ENTRY_FILE: entry_source(self._candidate, self._signature)}
-        with written_sources(self._candidate, entry) as work:
+        with written_sources(self._candidate, entry, name=self._key[:24]) as work:
             nvcc = self._run(self._nvcc_command(), work, self._timeout_s)
             if nvcc.returncode != 0 or nvcc.timed_out:
                 self._publish_failure(published, work, nvcc)

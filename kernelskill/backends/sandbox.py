@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,18 +15,24 @@ from kernelskill.isolation.confinement import Confinement
 from kernelskill.isolation.environment import clean_environment, hand_over, is_open_to_all
 from kernelskill.schema.candidate import Candidate
 
+_DATE = 946684800
 _FILE_BYTES = 1 << 30
 _OUTPUT_BYTES = 1 << 20
 
 
 @contextmanager
-def written_sources(candidate: Candidate, extra: dict[str, str]) -> Iterator[Path]:
+def written_sources(candidate: Candidate, extra: dict[str, str], *, name: str = "") -> Iterator[Path]:
     """Write a candidate below `sources/` of a private folder, and `extra` files beside that; remove it after.
+
+    Args:
+        candidate: Its files are written as they are.
+        extra: File name to text.
+        name: Names the folder, so that equal builds run in equal folders and give equal bytes.
 
     Raises:
         TaskError: A path leaves the candidate's root, or cannot be a file name.
     """
-    with private_folder() as folder:
+    with private_folder(name=name) as folder:
         for file in candidate.files:
             write_text(folder / SOURCES / _checked(file.path), file.text)
         for name, text in extra.items():
@@ -35,9 +42,10 @@ def written_sources(candidate: Candidate, extra: dict[str, str]) -> Iterator[Pat
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a text exactly as it is, with its folders."""
+    """Write a text exactly as it is, with its folders and a fixed date: line tables hold the date."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(text.encode(errors="surrogateescape"))
+    os.utime(path, (_DATE, _DATE))
 
 
 def run_compiler(
