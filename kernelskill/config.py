@@ -36,6 +36,8 @@ class RunConfig(Record):
     """Proposals evaluated a round."""
     frontier: int = Field(default=3, ge=1, le=8)
     """Candidates kept alive."""
+    strategy: str = "beam"
+    """How bases are chosen: `beam` or `greedy`."""
     near_roof: float = Field(default=0.97, gt=0, le=1)
     """Stop within this fraction of the roof."""
     seed: int = 0

@@ -6,10 +6,10 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from kernelskill.agents.verifier import permitted
-from kernelskill.schema.candidate import Candidate, Lineage, Step
+from kernelskill.schema.candidate import Candidate, Lineage
 from kernelskill.schema.proposal import Proposal, Refusal, Skill
 from kernelskill.schema.task import Task
-from kernelskill.skills.apply import AppliedStep, apply_step, find_steps, make_proposal
+from kernelskill.skills.apply import find_steps, make_proposal
 from kernelskill.skills.library import SkillLibrary
 from kernelskill.skills.transformation import SkillContext, SkillRefused
 
@@ -55,13 +55,13 @@ def propose(specialist: str, brief: Brief, library: SkillLibrary) -> Offer:
             continue
         made, declined = _try_skill(skill, brief, library)
         refusals.extend(declined)
-        for proposal in made[:MOST_PER_SKILL]:
+        for proposal in made:
             if proposal.candidate.digest not in known:
                 proposals.setdefault(proposal.candidate.digest, proposal)
     return Offer(tuple(proposals.values()), tuple(refusals))
 
 
-def combine(
+def combined(
     first: Proposal, second: Proposal, library: SkillLibrary, context: SkillContext
 ) -> Proposal | Refusal:
     """Apply the steps of one proposal again to the result of another.
@@ -69,42 +69,31 @@ def combine(
     Returns:
         A proposal whose base is the result of `first`, or why the two cannot be combined.
     """
-    candidate = first.candidate
-    assumptions: list[str] = list(first.assumptions)
-    for step in second.steps:
-        try:
-            applied = apply_step(candidate, step, library, context)
-        except SkillRefused as refused:
-            return Refusal(skill=step.skill, kernel=step.site, reason=refused.reason)
-        candidate = applied.candidate
-        assumptions.extend(applied.assumptions)
-    return second.model_copy(
-        update={
-            "base": first.candidate.digest,
-            "candidate": candidate,
-            "origin": "combined",
-            "assumptions": tuple(dict.fromkeys(assumptions)),
-            "rationale": f"together with {first.label}",
-        }
-    )
+    try:
+        proposal = make_proposal(
+            first.candidate,
+            second.steps,
+            library,
+            context,
+            origin="combined",
+            reason=f"together with {first.label}",
+        )
+    except SkillRefused as refused:
+        return Refusal(skill=second.steps[-1].skill, kernel=second.steps[-1].site, reason=refused.reason)
+    assumptions = tuple(dict.fromkeys((*first.assumptions, *proposal.assumptions)))
+    return proposal.model_copy(update={"assumptions": assumptions})
 
 
 def _try_skill(skill: Skill, brief: Brief, library: SkillLibrary) -> tuple[list[Proposal], list[Refusal]]:
     context = SkillContext(task=brief.task)
-    steps, refusals = find_steps(brief.base, skill, library, context, only_kernel=brief.only_kernel)
+    only = (brief.only_kernel,) if brief.only_kernel else ()
+    found, refusals = find_steps(brief.base, skill, library, context, only_kernels=only)
     made: list[Proposal] = []
-    for step in steps:
-        if _repeats(step, brief.lineage):
+    for step, reason in ((each.step, each.site.reason) for each in found[:MOST_PER_SKILL]):
+        if step in brief.lineage.steps:
             continue
         try:
-            applied: AppliedStep = apply_step(brief.base, step, library, context)
+            made.append(make_proposal(brief.base, (step,), library, context, reason=reason))
         except SkillRefused as refused:
             refusals.append(Refusal(skill=skill.id, kernel=step.site, reason=refused.reason))
-            continue
-        made.append(make_proposal(brief.base, step, applied, skill))
     return made, refusals
-
-
-def _repeats(step: Step, lineage: Lineage) -> bool:
-    """Return whether the very same step was already taken on the way to the base."""
-    return step in lineage.steps

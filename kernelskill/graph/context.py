@@ -11,6 +11,7 @@ from kernelskill.events import Clock, EventLog
 from kernelskill.experience.pool import ExperiencePool
 from kernelskill.policy.rank import Policy
 from kernelskill.runs import RunFolder
+from kernelskill.schema.candidate import Candidate
 from kernelskill.schema.evaluation import Evaluation, Request
 from kernelskill.schema.event import Evaluated, Judged
 from kernelskill.schema.proposal import Proposal
@@ -76,14 +77,23 @@ class RoundContext:
         """Return the diagnosis of a candidate."""
         return self.run.get(DIAGNOSES, digest, Diagnosis)
 
+    @property
+    def request_device(self) -> str:
+        """The device in a request's key: times of another GPU never answer for this one."""
+        return f"{self.evaluator.device} {self.evaluator.gpu.name}"
+
     def request(self, proposal: Proposal) -> Request:
         """Return the evaluation that a proposal asks for: right, and timed against its base."""
+        return self.request_for(proposal.candidate, self.member(proposal.base).candidate)
+
+    def request_for(self, candidate: Candidate, incumbent: Candidate) -> Request:
+        """Return the evaluation of a candidate, timed against an incumbent."""
         return Request(
             task=self.task.content_digest(),
-            candidate=proposal.candidate,
+            candidate=candidate,
             stage="time",
-            incumbent=self.member(proposal.base).candidate,
-            device=self.evaluator.device,
+            incumbent=incumbent,
+            device=self.request_device,
             seed_pool=self.seed_pool,
         )
 

@@ -9,7 +9,7 @@ from langgraph.runtime import Runtime
 
 from kernelskill.agents.coordinator import combinations_to_try
 from kernelskill.agents.profiler import diagnose_candidate
-from kernelskill.agents.specialist import Brief, combine, propose
+from kernelskill.agents.specialist import Brief, combined, propose
 from kernelskill.errors import RunInterrupted
 from kernelskill.graph import outcomes
 from kernelskill.graph.context import DIAGNOSES, PROPOSALS, SLATES, RoundContext
@@ -162,13 +162,13 @@ def combiner(state: RoundState, runtime: Runtime[RoundContext]) -> RoundState:
         accepted = [p for p in map(context.proposal, state["accepted"]) if p.base == base]
         gains = outcomes.gains(context, state["round"], [p.id for p in accepted])
         for first, second in combinations_to_try(gains, outcomes.conflicts(accepted), MOST_COMBINATIONS):
-            combined = combine(
+            both = combined(
                 context.proposal(first), context.proposal(second), context.library, context.skill_context
             )
-            if isinstance(combined, Refusal) or combined.candidate.digest in context.tried():
+            if isinstance(both, Refusal) or both.candidate.digest in context.tried():
                 continue
-            context.run.put(PROPOSALS, combined.id, combined)
-            pending.append(combined.id)
+            context.run.put(PROPOSALS, both.id, both)
+            pending.append(both.id)
     return {"pending": pending, "combining": True}
 
 

@@ -39,7 +39,7 @@ def rooflines(context: RoundContext, evaluation: Evaluation) -> tuple[Roofline, 
     """Return where each timed case of an evaluation stands under the ceilings."""
     cases = {case.index: case for case in context.task.timed_cases}
     return tuple(
-        roofline(cases[t.case], t, context.evaluator.gpu, buffer_bytes=context.buffer_bytes.get(t.case))
+        roofline(cases[t.case], None, context.buffer_bytes.get(t.case), t, context.evaluator.gpu)
         for t in evaluation.timings
         if t.case in cases
     )

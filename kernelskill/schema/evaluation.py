@@ -97,6 +97,18 @@ class PairedTiming(Record):
     high: float
 
 
+class CaseShape(Record):
+    """Sizes of one timed case, without any contents."""
+
+    case: int
+    buffers: dict[str, int]
+    """Pointer parameter name to bytes."""
+    scalars: dict[str, int | float | bool | str]
+    """Scalar parameter name to value; `hex:` and little-endian bytes where JSON has no such number."""
+    least_bytes: int
+    """Bytes that any kernel must move: inputs and outputs once, in-out twice, scratch never."""
+
+
 class StageSeconds(Record):
     """Wall time a stage of the evaluation took."""
 
@@ -154,6 +166,8 @@ class Evaluation(Record):
     synchronizations: int = 0
     launches: int = 0
     """Host calls of one call of the launcher, from the plan of the first timed case."""
+    shapes: tuple[CaseShape, ...] = ()
+    """Sizes of the timed cases."""
     unverified: tuple[str, ...] = ()
     """What was not checked, in words."""
     notes: tuple[str, ...] = ()

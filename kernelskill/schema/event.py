@@ -67,12 +67,18 @@ class BaselineMeasured(BaseEvent):
     rooflines: tuple[Roofline, ...]
     notes: tuple[str, ...] = ()
 
+    @property
+    def subject(self) -> str:
+        return self.evaluation
+
 
 class RoundStarted(BaseEvent):
-    """A round begins from a base of the frontier."""
+    """A round begins from one or two members of the frontier."""
 
     kind: Literal["round_started"] = "round_started"
     base: str
+    others: tuple[str, ...] = ()
+    """Further bases of this round."""
     frontier: tuple[str, ...]
 
 

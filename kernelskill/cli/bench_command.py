@@ -1,0 +1,100 @@
+"""`kernelskill bench`: run every task of a suite in turn."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from kernelskill.cli import options
+from kernelskill.cli.progress import make_progress
+from kernelskill.report import figures
+from kernelskill.runs import SystemClock, new_run_name
+from kernelskill.sweep.bench import RESULTS_FILE, BenchOptions, BenchResults, BenchRow, run_bench
+from kernelskill.tasks.suite import load_suite
+
+EXIT_FAILED = 1
+
+
+def bench(
+    suite: Annotated[str, typer.Argument(help="A folder of task folders, or a packaged suite such as core.")],
+    device: options.Device = None,
+    rounds: options.Rounds = None,
+    patience: options.Patience = None,
+    budget: options.Budget = None,
+    wall: options.Wall = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Folder of the runs; give it again to go on.")
+    ] = None,
+    seed: options.Seed = None,
+    only: Annotated[
+        list[str] | None, typer.Option("--only", help="Name of a task; may be given again.")
+    ] = None,
+    keep_exact: options.KeepExact = None,
+    no_learn: options.NoLearn = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show the progress of every run.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON at the end.")] = False,
+) -> int:
+    """Optimise every task of a suite and print a table; exits with 1 where a task failed.
+
+    Results with their conditions stand in OUT/results.json. A bench that was stopped goes on with
+    the same --out: finished tasks are kept, the one under way is resumed.
+    """
+    tasks = load_suite(suite)
+    config = options.settings(
+        {
+            "device": device,
+            "rounds": rounds,
+            "patience": patience,
+            "seed": seed,
+            "keep_exact": keep_exact,
+            "learn": False if no_learn else None,
+        },
+        folder=Path.cwd(),
+        budget=budget,
+        wall=wall,
+    )
+    folder = out or Path("kernelskill-runs") / new_run_name(f"bench-{tasks.name}", SystemClock().timestamp())
+    progress = make_progress(as_json=False, quiet=not verbose or as_json)
+    with options.stop_on_interrupt() as stop, progress:
+        results = run_bench(
+            tasks,
+            BenchOptions(config=config, only=tuple(only or ())),
+            folder,
+            row_done=(lambda _row: None) if as_json else _print_row,
+            sinks=lambda _task: (progress,),
+            stop=stop,
+        )
+    if as_json:
+        typer.echo(results.model_dump_json(indent=1))
+    else:
+        _print_table(results, folder)
+    return EXIT_FAILED if any(row.outcome == "failed" for row in results.rows) else 0
+
+
+def _print_row(row: BenchRow) -> None:
+    gain = figures.speedup(row.speedup, row.evidence) if row.outcome == "improved" else row.outcome
+    typer.echo(f"{row.task:<24} {gain:<18} {' + '.join(row.accepted) or row.best_try or row.reason}")
+
+
+def _print_table(results: BenchResults, folder: Path) -> None:
+    table = Table("task", "outcome", "speedup", "of the roof", "tried", "changes", box=None, pad_edge=False)
+    for row in results.rows:
+        fractions = [case.roof_fraction for case in row.cases if case.roof_fraction is not None]
+        table.add_row(
+            row.task,
+            row.outcome,
+            figures.speedup(row.speedup, row.evidence),
+            figures.percent(min(fractions) if fractions else None),
+            str(row.tried),
+            " + ".join(row.accepted) or row.reason,
+        )
+    Console(highlight=False).print(table)
+    improved = sum(row.outcome == "improved" for row in results.rows)
+    typer.echo(
+        f"{improved} of {len(results.rows)} improved; geometric mean over all {results.geometric_mean:.2f}x "
+        f"(a task without gain counts as 1); {folder / RESULTS_FILE}"
+    )

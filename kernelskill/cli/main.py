@@ -1,0 +1,100 @@
+"""The command line: options in, sessions driven, errors as one line with a remedy and an exit code."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Annotated
+
+import click
+import typer
+
+from kernelskill import __version__
+from kernelskill.cli import (
+    bench_command,
+    check_command,
+    doctor_command,
+    init_command,
+    run_command,
+    skills_command,
+    worker_command,
+)
+from kernelskill.errors import KernelSkillError
+
+app = typer.Typer(
+    name="kernelskill",
+    help="Take a CUDA kernel that is right but slow and return one that is right and fast, with proof.",
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _print_version(value: bool) -> None:
+    if value:
+        typer.echo(f"kernelskill {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Take a CUDA kernel that is right but slow and return one that is right and fast, with proof."""
+
+
+app.command("run")(run_command.run)
+app.command("resume")(run_command.resume)
+app.command("report")(run_command.report)
+app.command("check")(check_command.check)
+app.command("init")(init_command.init)
+app.command("doctor")(doctor_command.doctor)
+app.command("worker")(worker_command.worker)
+app.command("bench")(bench_command.bench)
+app.add_typer(skills_command.app, name="skills")
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the program and exit with its code."""
+    sys.exit(run_program(sys.argv[1:] if arguments is None else arguments))
+
+
+def run_program(arguments: list[str]) -> int:
+    """Run one command and return its exit code.
+
+    0 success, 1 or 2 wrong use, 3 a tool or device is missing, 5 a limit was reached, 6 our own
+    machinery failed, 130 interrupted.
+    """
+    try:
+        result = app(arguments, standalone_mode=False)
+    except KernelSkillError as error:
+        _show_error(error.message, error.remedy, error.exit_code, as_json="--json" in arguments)
+        return error.exit_code
+    except click.exceptions.Exit as exit_:
+        return exit_.exit_code
+    except click.ClickException as error:
+        command = (
+            error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "kernelskill"
+        )
+        _show_error(error.format_message(), f"see `{command} --help`", 2, as_json="--json" in arguments)
+        return 2
+    except (KeyboardInterrupt, click.Abort):
+        _show_error("interrupted", "", 130, as_json="--json" in arguments)
+        return 130
+    except BrokenPipeError:
+        # Whoever read our output has gone; there is nobody left to tell.
+        sys.stderr.close()
+        return 0
+    return result if isinstance(result, int) else 0
+
+
+def _show_error(message: str, remedy: str, code: int, *, as_json: bool) -> None:
+    if as_json:
+        typer.echo(json.dumps({"kind": "error", "message": message, "remedy": remedy, "exit_code": code}))
+        return
+    typer.echo(f"kernelskill: {message}", err=True)
+    if remedy:
+        typer.echo(f"  {remedy}", err=True)

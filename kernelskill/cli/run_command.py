@@ -1,0 +1,158 @@
+"""`kernelskill run`, `resume` and `report`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.markdown import Markdown
+
+from kernelskill.cli import options
+from kernelskill.cli.progress import make_progress, spinner
+from kernelskill.errors import UsageError
+from kernelskill.events import read_events
+from kernelskill.report.markdown import headline, render
+from kernelskill.report.view import RunView, build_view
+from kernelskill.runs import RunFolder, SystemClock, new_run_name
+from kernelskill.session import Session
+
+KernelArgument = Annotated[Path, typer.Argument(help="The .cu file.", show_default=False)]
+TestsOption = Annotated[Path, typer.Option("--tests", "-t", help="Its test.py.", show_default=False)]
+RunArgument = Annotated[Path, typer.Argument(help="The run folder.", show_default=False)]
+
+
+def run(
+    kernel: KernelArgument,
+    tests: TestsOption,
+    device: options.Device = None,
+    rounds: options.Rounds = None,
+    patience: options.Patience = None,
+    budget: options.Budget = None,
+    wall: options.Wall = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="The run folder. Default: kernelskill-runs/NAME-TIME.")
+    ] = None,
+    seed: options.Seed = None,
+    only_kernel: options.OnlyKernel = None,
+    keep_exact: options.KeepExact = None,
+    accept_weak_test: options.AcceptWeak = None,
+    no_learn: options.NoLearn = False,
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Optimise a kernel: measure it, try rewrites, keep what is right and faster, write the result.
+
+    The run folder holds the optimised source under `result/`, a patch for every accepted change, a
+    standalone reproducer and `report.md`. It can be killed and continued with `kernelskill resume`.
+    """
+    config = options.settings(
+        {
+            "device": device,
+            "rounds": rounds,
+            "patience": patience,
+            "seed": seed,
+            "only_kernel": only_kernel,
+            "keep_exact": keep_exact,
+            "accept_weak_test": accept_weak_test,
+            "learn": False if no_learn else None,
+        },
+        folder=Path.cwd(),
+        budget=budget,
+        wall=wall,
+    )
+    folder = out or Path("kernelskill-runs") / new_run_name(kernel.stem, SystemClock().timestamp())
+    progress = make_progress(as_json=as_json, quiet=quiet)
+    with options.stop_on_interrupt() as stop:
+        with spinner("reading the kernel and its test", shown=not (as_json or quiet)):
+            session = Session.start(kernel, tests, config, folder, sinks=(progress,), stop=stop)
+        with session, progress:
+            view = session.run()
+    _print_result(view, folder, as_json=as_json)
+
+
+def resume(
+    folder: RunArgument,
+    device: options.Device = None,
+    rounds: Annotated[
+        int, typer.Option("--more-rounds", min=0, help="Rounds beyond those asked for before.")
+    ] = 0,
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Continue a run that was stopped or killed; nothing finished is done again."""
+    progress = make_progress(as_json=as_json, quiet=quiet)
+    with options.stop_on_interrupt() as stop:
+        session = Session.resume(
+            folder, device=device or "", sinks=(progress,), stop=stop, more_rounds=rounds
+        )
+        with session, progress:
+            view = session.run()
+    _print_result(view, folder, as_json=as_json)
+
+
+def report(
+    folder: RunArgument,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")] = False,
+    raw: Annotated[bool, typer.Option("--markdown", help="Print Markdown as it is.")] = False,
+) -> None:
+    """Show the report of a run, finished or not."""
+    run_folder = RunFolder.open(folder)
+    events = list(read_events(run_folder.events))
+    if not any(event.kind == "baseline_measured" for event in events):
+        raise UsageError(
+            f"the run in {str(folder)!r} has no baseline yet",
+            remedy=f"continue it: kernelskill resume {folder}",
+        )
+    view = build_view(run_folder, events)
+    if as_json:
+        typer.echo(json.dumps(_summary(view, folder), indent=1))
+        return
+    console = Console(highlight=False)
+    if raw or not console.is_terminal:
+        typer.echo(render(view), nl=False)
+    else:
+        console.print(Markdown(render(view)))
+
+
+def _print_result(view: RunView, folder: Path, *, as_json: bool) -> None:
+    if as_json:
+        typer.echo(json.dumps({"kind": "result", **_summary(view, folder)}))
+        return
+    typer.echo(f"\n{headline(view)}")
+    for row in view.cases:
+        typer.echo(f"  {row.case.label}: {row.original.median_ms:.4g} ms -> {row.best.median_ms:.4g} ms")
+    finished = view.state.finished
+    if finished is not None:
+        typer.echo(f"  source  {folder / finished.files[0]}")
+    typer.echo(f"  report  {folder / 'report.md'}")
+    typer.echo(f"  run     {folder}")
+
+
+def _summary(view: RunView, folder: Path) -> dict[str, object]:
+    finished = view.state.finished
+    return {
+        "run": str(folder),
+        "task": view.task.name,
+        "improved": view.improved,
+        "speedup": view.headline_speedup if view.improved else 1.0,
+        "evidence": view.evidence,
+        "reason": finished.reason if finished else None,
+        "accepted": [change.label for change in view.changes] if view.improved else [],
+        "cases": [
+            {
+                "case": row.case.label,
+                "original_ms": row.original.median_ms,
+                "result_ms": row.best.median_ms,
+                "roof_fraction": row.roof_best.fraction if row.roof_best else None,
+            }
+            for row in view.cases
+        ],
+        "assumptions": list(view.best.assumptions),
+        "unverified": list(view.unverified),
+        "files": list(finished.files) if finished else [],
+        "conditions": view.conditions.model_dump(mode="json"),
+        "spend": view.state.spend.model_dump(mode="json"),
+    }

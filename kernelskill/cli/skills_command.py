@@ -1,0 +1,105 @@
+"""`kernelskill skills`: list them, or show one with its text and how it has done."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.markdown import Markdown
+from rich.table import Table
+
+from kernelskill.experience.pool import ExperiencePool, SkillRecord
+from kernelskill.resources import data_dir, data_folder
+from kernelskill.skills.library import SkillLibrary, default_folders
+
+app = typer.Typer(help="List the skills or show one.", no_args_is_help=True)
+
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+FolderOption = Annotated[
+    list[Path] | None, typer.Option("--skills", help="A further folder of skills; may be given again.")
+]
+
+
+@app.command("list")
+def list_skills(as_json: JsonOption = False, folders: FolderOption = None) -> None:
+    """List every skill with what it removes and how it has done so far."""
+    library = _library(folders)
+    records = _records()
+    if as_json:
+        rows = [
+            {**skill.model_dump(mode="json", exclude={"text"}), **_record_json(records.get(skill.id))}
+            for skill in library.all()
+        ]
+        typer.echo(json.dumps(rows, indent=1))
+        return
+    table = Table("skill", "title", "kind", "results", "removes", "tried", "won", box=None, pad_edge=False)
+    for skill in library.all():
+        record = records.get(skill.id)
+        table.add_row(
+            skill.id,
+            skill.title,
+            "mechanical" if skill.mechanical else "model",
+            skill.exactness.value,
+            ", ".join(trigger.value for trigger in skill.triggers) or "-",
+            str(record.tried) if record else "0",
+            str(record.won) if record else "0",
+        )
+    Console(highlight=False).print(table)
+
+
+@app.command("show")
+def show_skill(
+    name: Annotated[str, typer.Argument(help="Id of the skill, or the part after the slash.")],
+    as_json: JsonOption = False,
+    folders: FolderOption = None,
+) -> None:
+    """Show a skill: its text, parameters, preconditions and record."""
+    skill = _library(folders).get(name)
+    record = _records().get(skill.id)
+    if as_json:
+        typer.echo(json.dumps({**skill.model_dump(mode="json"), **_record_json(record)}, indent=1))
+        return
+    console = Console(highlight=False)
+    console.print(f"[bold]{skill.id}[/bold]: {skill.title}")
+    rows = {
+        "kind": "mechanical: rewrites by itself" if skill.mechanical else "applied by a model",
+        "results": skill.exactness.value,
+        "removes": ", ".join(trigger.value for trigger in skill.triggers) or "no particular limit",
+        "needs": ", ".join(f"PROMISE {promise}" for promise in skill.promises) or "no promise",
+        "parameters": "; ".join(f"{p.name} in {', '.join(p.values)}" for p in skill.parameters) or "none",
+        "expected": f"ln(speedup) {skill.prior.log_speedup:+.2f} +- {skill.prior.deviation:.2f}",
+        "record": _record_text(record),
+    }
+    for key, value in rows.items():
+        console.print(f"  {key:<11} {value}", markup=False)
+    console.print(Markdown(skill.text))
+
+
+def _library(folders: list[Path] | None) -> SkillLibrary:
+    return SkillLibrary.load(default_folders(Path.cwd(), folders or ()))
+
+
+def _records() -> dict[str, SkillRecord]:
+    pool = ExperiencePool.open(data_dir() / "experience.sqlite", shipped=data_folder("experience_pool"))
+    try:
+        return {record.skill: record for record in pool.skill_records(evidence=("measured", "none"))}
+    finally:
+        pool.close()
+
+
+def _record_text(record: SkillRecord | None) -> str:
+    if record is None:
+        return "not tried on a GPU yet"
+    mean = "" if record.mean_log_speedup is None else f", mean ln(speedup) {record.mean_log_speedup:+.3f}"
+    return f"won {record.won} of {record.tried} measured tries{mean}"
+
+
+def _record_json(record: SkillRecord | None) -> dict[str, object]:
+    return {
+        "tried": record.tried if record else 0,
+        "won": record.won if record else 0,
+        "mean_log_speedup": record.mean_log_speedup if record else None,
+    }

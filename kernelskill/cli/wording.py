@@ -1,0 +1,159 @@
+"""What each event is called in front of a person: one line, numbers first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from kernelskill.report import figures
+from kernelskill.schema.evaluation import VerdictKind
+from kernelskill.schema.event import (
+    BaselineMeasured,
+    Confirmed,
+    Diagnosed,
+    Event,
+    Failed,
+    Interrupted,
+    Judged,
+    Note,
+    Ranked,
+    RoundFinished,
+    RoundStarted,
+    RunFinished,
+    RunResumed,
+    RunStarted,
+)
+
+Tone = Literal["good", "bad", "dim", "head", "plain"]
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line for people."""
+
+    text: str
+    tone: Tone = "plain"
+
+
+_VERDICTS: dict[VerdictKind, tuple[str, Tone]] = {
+    VerdictKind.ACCEPTED: ("+", "good"),
+    VerdictKind.TIE: ("=", "dim"),
+    VerdictKind.SLOWER: ("-", "dim"),
+    VerdictKind.REGRESSED_CASE: ("-", "dim"),
+    VerdictKind.REFUSED: ("x", "bad"),
+}
+_LABEL_WIDTH = 52
+
+
+def line_of(event: Event) -> Line | None:
+    """Return the line for an event, or None where it says nothing to a person."""
+    match event:
+        case RunStarted() | RunResumed():
+            return _start(event)
+        case BaselineMeasured():
+            return _baseline(event)
+        case RoundStarted() | RoundFinished() | Ranked():
+            return _round(event)
+        case Diagnosed():
+            return _diagnosis(event)
+        case Judged():
+            return _judged(event)
+        case _:
+            return _end(event)
+
+
+def _end(event: Event) -> Line | None:
+    match event:
+        case Confirmed():
+            return Line(f"confirmed with fresh seeds: {event.verdict.reason}", "head")
+        case RunFinished():
+            return _finished(event)
+        case Interrupted():
+            return Line(f"interrupted: {event.where}; everything finished is kept", "bad")
+        case Failed():
+            return Line(f"failed: {event.error}", "bad")
+        case Note():
+            return Line(f"note: {event.text}", "dim")
+        case _:
+            return None
+
+
+def waiting_for(event: Event) -> str:
+    """Return what goes on after an event, for the spinner."""
+    match event:
+        case RunStarted() | RunResumed():
+            return "building, checking and timing the original"
+        case BaselineMeasured() | RoundStarted():
+            return "profiling"
+        case Diagnosed():
+            return "asking the specialists"
+        case Ranked():
+            return f"evaluating {len(event.chosen)} candidates"
+        case Confirmed():
+            return "writing the results"
+        case RoundFinished():
+            return "choosing what to do next"
+        case _:
+            return f"round {event.round}: building, checking and timing"
+
+
+def _start(event: RunStarted | RunResumed) -> Line:
+    conditions = event.conditions
+    where = (
+        conditions.gpu
+        if conditions.evidence == "measured"
+        else f"{conditions.gpu}, emulated: times are estimates"
+    )
+    if isinstance(event, RunResumed):
+        return Line(f"resumed on {where}", "head")
+    cases = len(event.task.cases)
+    timed = len(event.task.timed_cases)
+    return Line(
+        f"{event.task.name} on {where}: {cases} case{_s(cases)}, {timed} timed; {event.skills} skills", "head"
+    )
+
+
+def _baseline(event: BaselineMeasured) -> Line:
+    roofs = {roof.case: roof for roof in event.rooflines}
+    parts = []
+    for timing in event.timings:
+        roof = roofs.get(timing.case)
+        share = f" ({roof.fraction:.0%} of the roof)" if roof and roof.fraction is not None else ""
+        parts.append(figures.timing(timing) + share)
+    return Line("original is right: " + ", ".join(parts))
+
+
+def _round(event: RoundStarted | RoundFinished | Ranked) -> Line | None:
+    if isinstance(event, RoundStarted):
+        return Line(f"round {event.round}", "head")
+    if isinstance(event, Ranked):
+        return Line(f"  {event.offered} proposals, {len(event.chosen)} chosen by {event.policy}", "dim")
+    return Line(f"  best so far {event.result.best_speedup:.2f}x")
+
+
+def _diagnosis(event: Diagnosed) -> Line:
+    if not event.bottlenecks:
+        return Line(f"  no limit named (from {event.source})", "dim")
+    first = event.bottlenecks[0]
+    return Line(f"  limit: {first.kind.value.replace('_', ' ')} in {first.kernel}: {first.summary}")
+
+
+def _judged(event: Judged) -> Line:
+    mark, tone = _VERDICTS[event.verdict.kind]
+    label = event.label if len(event.label) <= _LABEL_WIDTH else event.label[: _LABEL_WIDTH - 3] + "..."
+    if event.verdict.speedup is None:
+        return Line(f"  {mark} {label:<{_LABEL_WIDTH}} {event.verdict.reason[:100]}", tone)
+    gain = f"{event.verdict.speedup:6.2f}x over its base"
+    total = f", {event.speedup_to_original:.2f}x in all" if event.speedup_to_original else ""
+    estimated = "~" if event.verdict.evidence == "estimated" else " "
+    return Line(f"  {mark} {label:<{_LABEL_WIDTH}} {estimated}{gain}{total}", tone)
+
+
+def _finished(event: RunFinished) -> Line:
+    gain = figures.speedup(event.speedup, event.evidence)
+    reason = event.reason.replace("_", " ")
+    return Line(f"finished ({reason}): {gain} after {event.spend.evaluations} evaluations", "head")
+
+
+def _s(count: int) -> str:
+    return "" if count == 1 else "s"

@@ -1,0 +1,210 @@
+"""Assemble what a run needs: task, evaluator, skills, policy, pool and log, new or taken up again."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from kernelskill.config import RunConfig
+from kernelskill.errors import ArtifactCorrupt, UsageError
+from kernelskill.evaluation.base import Evaluator
+from kernelskill.evaluation.devices import open_evaluator
+from kernelskill.evaluation.seeds import SeedFile
+from kernelskill.evaluation.task_parts import TaskParts
+from kernelskill.events import Clock, EventLog, Sink
+from kernelskill.experience.pool import ExperiencePool
+from kernelskill.graph.context import RoundContext, StopFlag
+from kernelskill.policy.rank import Policy
+from kernelskill.resources import data_dir, data_folder
+from kernelskill.runs import RunFolder, RunState, fold
+from kernelskill.schema.base import canonical_json, sha256_text
+from kernelskill.schema.candidate import Candidate
+from kernelskill.schema.event import Note, RunResumed, RunStarted
+from kernelskill.search.budget import budget_of
+from kernelskill.skills.library import SkillLibrary, default_folders
+from kernelskill.source.unit import SourceUnit
+from kernelskill.tasks.gate import run_gate
+from kernelskill.tasks.load import LoadedTask, load_task
+from kernelskill.tasks.process import TestProcess
+from kernelskill.tasks.snapshot import read_snapshot, write_snapshot
+
+POOL_FILE = "experience.sqlite"
+
+
+@dataclass
+class Assembly:
+    """A run's parts, and how to let go of them."""
+
+    context: RoundContext
+    original: Candidate
+    seeds: SeedFile
+    attempt: int
+    """0 for a new run, then counted up at every resume."""
+    moved: bool
+    """Whether the run continues on another GPU than before."""
+    resources: ExitStack
+
+    def fresh_pool(self) -> str:
+        """Return the digest of seeds that no candidate has met; drawn once an attempt."""
+        return self.seeds.pool(f"confirm-{self.attempt}", self.context.config.trials).digest
+
+    def close(self) -> None:
+        """Release processes and files."""
+        self.resources.close()
+
+
+def assemble_new(
+    kernel: Path,
+    tests: Path,
+    config: RunConfig,
+    out: Path,
+    sinks: Sequence[Sink],
+    stop: StopFlag,
+    clock: Clock,
+) -> Assembly:
+    """Load and gate the task, make the run folder and begin the log."""
+    loaded = load_task(kernel, tests, keep_exact=config.keep_exact)
+    weak = gate(loaded, accept_weak=config.accept_weak_test)
+    run = RunFolder.create(out)
+    left_behind = write_snapshot(
+        run.task,
+        loaded.task,
+        loaded.original,
+        loaded.tests,
+        generated=loaded.generated,
+        assumptions=loaded.assumptions,
+    )
+    parts = TaskParts(task=loaded.task, original=loaded.original, tests=loaded.tests)
+    with ExitStack() as stack:
+        assembly = _assemble(run, parts, config, sinks, stop, clock, stack)
+        context = assembly.context
+        context.log.emit(
+            RunStarted(
+                task=loaded.task,
+                config=config.model_dump(mode="json"),
+                original=loaded.original.digest,
+                conditions=context.evaluator.conditions(),
+                specialists=context.library.specialists(),
+                skills=len(context.library.all()),
+            )
+        )
+        notes = [*loaded.warnings, *loaded.assumptions, *weak]
+        notes += [f"{name} was too large to keep with the run" for name in left_behind]
+        for note in notes:
+            context.log.emit(Note(text=note))
+        assembly.resources = stack.pop_all()
+        return assembly
+
+
+def assemble_resumed(
+    folder: Path, device: str, sinks: Sequence[Sink], stop: StopFlag, clock: Clock, more_rounds: int
+) -> Assembly:
+    """Read the run back and continue its log."""
+    run = RunFolder.open(folder)
+    stored = read_snapshot(run.task)
+    with ExitStack() as stack:
+        earlier = _earlier_state(run, clock)
+        started = earlier.started
+        if started is None:
+            raise ArtifactCorrupt(f"{run.events} does not begin with a run", remedy="start the run again")
+        config = RunConfig.model_validate(started.config)
+        config = config.model_copy(
+            update={
+                "device": device or config.device,
+                "rounds": max(config.rounds, earlier.rounds) + more_rounds if more_rounds else config.rounds,
+            }
+        )
+        parts = TaskParts(task=stored.task, original=stored.original, tests=stored.tests)
+        assembly = _assemble(run, parts, config, sinks, stop, clock, stack)
+        context = assembly.context
+        conditions = context.evaluator.conditions()
+        assembly.attempt = earlier.attempts + 1
+        assembly.moved = conditions.gpu != started.conditions.gpu
+        context.earlier_s = earlier.spend.seconds
+        context.log.emit(RunResumed(conditions=conditions, attempt=assembly.attempt))
+        assembly.resources = stack.pop_all()
+        return assembly
+
+
+def gate(loaded: LoadedTask, *, accept_weak: bool) -> list[str]:
+    """Refuse a test that a wrong kernel would pass.
+
+    Returns:
+        What a weak test lets through, where that was accepted.
+
+    Raises:
+        TaskError: The test proves too little, or its reference cannot be relied on.
+    """
+    with (
+        TestProcess.start(loaded.tests) as process,
+        tempfile.TemporaryDirectory(prefix="kernelskill-") as data,
+    ):
+        report = run_gate(loaded.task, process, Path(data), accept_weak=accept_weak)
+    return [f"the test would accept {weak.probe} in place of {weak.output!r}" for weak in report.weak]
+
+
+def _assemble(
+    run: RunFolder,
+    parts: TaskParts,
+    config: RunConfig,
+    sinks: Sequence[Sink],
+    stop: StopFlag,
+    clock: Clock,
+    stack: ExitStack,
+) -> Assembly:
+    seeds = SeedFile(run.seeds)
+    seed_pool = seeds.pool("main", config.trials).digest
+    evaluator: Evaluator = open_evaluator(config.device, parts, run_folder=run.root, seeds=seeds, clock=clock)
+    stack.callback(evaluator.close)
+    library = SkillLibrary.load(default_folders(Path.cwd()))
+    pool = _open_pool(config, stack)
+    run_id = sha256_text(canonical_json([parts.digest, str(run.root.name), seed_pool]))[:12]
+    log = stack.enter_context(EventLog(run.events, run=run_id, clock=clock, sinks=tuple(sinks)))
+    _require_kernel(config.only_kernel, parts)
+    context = RoundContext(
+        run=run,
+        run_id=run_id,
+        log=log,
+        clock=clock,
+        task=parts.task,
+        config=config,
+        budget=budget_of(config),
+        evaluator=evaluator,
+        library=library,
+        policy=Policy(evaluator.evidence, pool),
+        pool=pool,
+        seed_pool=seed_pool,
+        stop=stop,
+        started_s=clock.seconds(),
+    )
+    return Assembly(context, parts.original, seeds, attempt=0, moved=False, resources=stack)
+
+
+def _open_pool(config: RunConfig, stack: ExitStack) -> ExperiencePool | None:
+    if not config.learn:
+        return None
+    pool = ExperiencePool.open(data_dir() / POOL_FILE, shipped=data_folder("experience_pool"))
+    stack.callback(pool.close)
+    return pool
+
+
+def _earlier_state(run: RunFolder, clock: Clock) -> RunState:
+    with EventLog(run.events, run="", clock=clock) as log:
+        return fold(log.events)
+
+
+def _require_kernel(name: str, parts: TaskParts) -> None:
+    if not name:
+        return
+    known = {
+        kernel.name
+        for file in parts.original.files
+        for kernel in SourceUnit.parse(file.text, file.path).kernels
+    }
+    if name not in known:
+        raise UsageError(
+            f"no kernel is called {name!r}", remedy=f"--only-kernel takes one of {', '.join(sorted(known))}"
+        )

@@ -1,0 +1,1 @@
+"""Batches over suites of tasks."""
