@@ -10,21 +10,21 @@ from kernelskill.source.syntax import named, walk
 from kernelskill.source.unit import SourceUnit
 
 _INTRINSIC_NAMES = (
-        "min max abs labs llabs umin umax isnan isinf isfinite signbit __ldg __popc __popcll __clz __clzll __ffs "
-        "__ffsll __brev __byte_perm __mul24 __umul24 __mulhi __umulhi __float2int_rn __float2int_rz "
-        "__int2float_rn __float_as_int __int_as_float __float2half __half2float __half22float2 __float22half2_rn "
-        "__float2half_rn __hadd __hmul __hfma __hadd2 __hmul2 __hfma2 __hsub __hdiv __hmax __hmin __fdividef "
-        "__saturatef __frcp_rn __fsqrt_rn __frsqrt_rn __fadd_rn __fmul_rn __fmaf_rn __dp4a float double int "
-        "unsigned long size_t make_float2 make_float3 make_float4 make_int2 make_int4 make_uint4 make_double2 "
-        "float2 float4 __float2bfloat16 __bfloat162float dim3 sizeof"
+    "min max abs labs llabs umin umax isnan isinf isfinite signbit __ldg __popc __popcll __clz __clzll __ffs "
+    "__ffsll __brev __byte_perm __mul24 __umul24 __mulhi __umulhi __float2int_rn __float2int_rz "
+    "__int2float_rn __float_as_int __int_as_float __float2half __half2float __half22float2 __float22half2_rn "
+    "__float2half_rn __hadd __hmul __hfma __hadd2 __hmul2 __hfma2 __hsub __hdiv __hmax __hmin __fdividef "
+    "__saturatef __frcp_rn __fsqrt_rn __frsqrt_rn __fadd_rn __fmul_rn __fmaf_rn __dp4a float double int "
+    "unsigned long size_t make_float2 make_float3 make_float4 make_int2 make_int4 make_uint4 make_double2 "
+    "float2 float4 __float2bfloat16 __bfloat162float dim3 sizeof"
 )
 _PURE = (
     frozenset(FLOAT_COUNTERPARTS)
     | frozenset(FLOAT_COUNTERPARTS.values())
     | frozenset(FAST_COUNTERPARTS.values())
     | frozenset(_INTRINSIC_NAMES.split())
-    )
-    - {
+) - frozenset(
+    {
         "sincos",
         "sincosf",
         "__sincosf",
@@ -35,8 +35,8 @@ _PURE = (
         "frexp",
         "frexpf",
         "remquo",
+        "remquof",
     }
-    - {"remquof"}
 )
 _CASTS = ("static_cast", "reinterpret_cast", "const_cast")
 _DEPTH = 8

@@ -59,9 +59,12 @@ def _use_answers(unit: SourceUnit, function: FunctionDef, declared: Declared, de
     for access in find_accesses(unit, function):
         if access.root is declared and access.mode.writes:
             yield yes(f"line {access.line} writes {unit.text_of(access.node)!r}")
-        elif access.root is None and access.mode.writes:
-            if declared.name in _reaches(unit, function, access.node):
-                yield unknown(f"line {access.line} writes through {access.base!r}, which may point at it")
+        elif (
+            access.root is None
+            and access.mode.writes
+            and declared.name in _reaches(unit, function, access.node)
+        ):
+            yield unknown(f"line {access.line} writes through {access.base!r}, which may point at it")
     for node in walk(function.body) if function.body is not None else ():
         if node.type == "call_expression":
             yield _call_writes(unit, function, node, declared, depth)
