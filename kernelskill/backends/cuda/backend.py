@@ -1,0 +1,174 @@
+"""The `cuda` backend: builds with nvcc, replays plans in a trusted worker, measures."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal
+
+import kernelskill
+from kernelskill.backends.base import Call, ProfileRun, Unrecordable
+from kernelskill.backends.compile import compile_candidate
+from kernelskill.backends.cuda.client import CudaWorker, check_readable
+from kernelskill.backends.cuda.detect import FoundGpu, ask_nvidia_smi, find_gpus
+from kernelskill.backends.cuda.direct import DirectWorker
+from kernelskill.backends.cuda.ncu import profile_with_ncu
+from kernelskill.backends.cuda.replay_core import compile_core
+from kernelskill.backends.cuda.sanitizer import SanitizerReport, Tool, sanitize_plan
+from kernelskill.backends.recorder import record
+from kernelskill.backends.toolchain import Toolchain
+from kernelskill.errors import DeviceUnavailable
+from kernelskill.isolation.build_cache import BuildCache
+from kernelskill.isolation.locks import FileLock
+from kernelskill.resources import cache_dir
+from kernelskill.schema.build import Build, BuildFailure
+from kernelskill.schema.candidate import Candidate
+from kernelskill.schema.device import Conditions, Evidence
+from kernelskill.schema.launch_plan import LaunchPlan
+from kernelskill.schema.task import Signature
+
+_SMI_FIELDS = ("driver_version", "clocks.current.sm", "clocks.current.memory")
+
+
+class CudaBackend:
+    """One NVIDIA GPU of this machine.
+
+    Args:
+        index: As CUDA counts, after CUDA_VISIBLE_DEVICES.
+
+    Raises:
+        DeviceUnavailable: There is no such GPU.
+    """
+
+    evidence: Evidence = "measured"
+
+    def __init__(self, index: int = 0) -> None:
+        found = find_gpus()
+        if not 0 <= index < len(found):
+            names = ", ".join(f"cuda:{each.index} ({each.name})" for each in found) or "none"
+            raise DeviceUnavailable(
+                f"there is no GPU {index}; visible: {names}", remedy="name one of these, or --device emulated"
+            )
+        self.found: FoundGpu = found[index]
+        self.name = f"cuda:{index}"
+        self.gpu = self.found.gpu
+        self._toolchain: Toolchain | None = None
+        self._cache: BuildCache | None = None
+
+    def conditions(self) -> Conditions:
+        """Return what every figure of this device depends on; the clocks are those of this moment."""
+        said = ask_nvidia_smi(self.found.uuid, _SMI_FIELDS)
+        return Conditions(
+            device=self.name,
+            gpu=self.found.name,
+            driver=said.get("driver_version", ""),
+            cuda=self.toolchain.nvcc_version,
+            kernelskill=kernelskill.__version__,
+            python=platform.python_version(),
+            host=f"{platform.system()} {platform.release()} {platform.machine()}",
+            sm_clock_mhz=_float(said.get("clocks.current.sm")),
+            memory_clock_mhz=_float(said.get("clocks.current.memory")),
+            evidence=self.evidence,
+        )
+
+    def build(
+        self, candidate: Candidate, signature: Signature, flags: tuple[str, ...]
+    ) -> Build | BuildFailure:
+        """Compile a candidate for this GPU, or return the finished build of an equal one.
+
+        Raises:
+            CompilerMissing: No compiler can be used at all.
+        """
+        return compile_candidate(
+            candidate,
+            signature,
+            flags=flags,
+            architecture=self.gpu.architecture,
+            toolchain=self.toolchain,
+            cache=self.cache,
+        )
+
+    def record(self, build: Build, signature: Signature, call: Call) -> LaunchPlan | Unrecordable:
+        """Run the launcher once in the sandbox against the recording runtime."""
+        return record(build, signature, call, gpu=self.gpu, toolchain=self.toolchain)
+
+    def open(self, build: Build) -> CudaWorker:
+        """Start a worker that holds this build.
+
+        Raises:
+            DeviceUnavailable: The build's files are gone.
+            CompilerMissing: The replay core does not compile here.
+        """
+        check_readable(build)
+        return CudaWorker(self.found.index, self.core, build)
+
+    def open_direct(self, build: Build, signature: Signature) -> DirectWorker:
+        """Start a worker that runs the launcher itself, as an unprivileged user, where it cannot be recorded.
+
+        Its times are the candidate's process's own; whoever uses them labels them `direct`.
+
+        Raises:
+            CompilerMissing: The launcher cannot be linked with the CUDA runtime.
+        """
+        return DirectWorker(self.found.index, build, signature, toolchain=self.toolchain, cache=self.cache)
+
+    def profile(
+        self,
+        build: Build,
+        plan: LaunchPlan,
+        contents: Mapping[str, Path],
+        *,
+        depth: Literal["quick", "full"],
+    ) -> ProfileRun:
+        """Collect counters with Nsight Compute; static facts alone, with the reason, where that fails."""
+        return profile_with_ncu(build, plan, contents, device=self.found.index, core=self.core, depth=depth)
+
+    def sanitize(
+        self,
+        build: Build,
+        plan: LaunchPlan,
+        contents: Mapping[str, Path],
+        *,
+        tools: tuple[Tool, ...] = ("memcheck", "racecheck"),
+    ) -> SanitizerReport:
+        """Run compute-sanitizer over one execution of the plan; use a small case."""
+        return sanitize_plan(build, plan, contents, device=self.found.index, core=self.core, tools=tools)
+
+    def exclusive(self) -> FileLock:
+        """Return the lock of this GPU, for `with`: whoever times holds it, in any process of this user."""
+        return FileLock(cache_dir() / "locks" / f"gpu-{self.found.uuid}.lock")
+
+    @property
+    def toolchain(self) -> Toolchain:
+        """The compilers.
+
+        Raises:
+            CompilerMissing: There are none.
+        """
+        if self._toolchain is None:
+            self._toolchain = Toolchain.find()
+        return self._toolchain
+
+    @property
+    def cache(self) -> BuildCache:
+        """Where builds are kept."""
+        if self._cache is None:
+            self._cache = BuildCache(cache_dir() / "builds")
+        return self._cache
+
+    @property
+    def core(self) -> Path:
+        """The compiled replay loop.
+
+        Raises:
+            CompilerMissing: It does not compile here.
+        """
+        return compile_core(self.toolchain, self.cache)
+
+
+def _float(text: str | None) -> float | None:
+    try:
+        return float(text) if text else None
+    except ValueError:
+        return None

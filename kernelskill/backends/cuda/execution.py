@@ -1,0 +1,133 @@
+"""One build on one device inside the worker process: load, fill, run, read, time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from kernelskill.backends.cuda.driver import DEVICE_L2_BYTES, Driver, DriverError
+from kernelskill.backends.cuda.lowering import Lowered, Lowering
+from kernelskill.backends.cuda.memory import PlanMemory
+from kernelskill.backends.cuda.replay_core import ReplayCore
+from kernelskill.backends.cuda.timing import Stopwatch
+from kernelskill.backends.plan_check import check_plan
+from kernelskill.errors import HarnessError
+from kernelskill.schema.base import sha256_bytes
+from kernelskill.schema.build import Build
+from kernelskill.schema.launch_plan import LaunchPlan
+
+
+class Execution:
+    """Holds the device, the build's code and at most one loaded plan.
+
+    Raises:
+        OSError: There is no driver.
+        DriverError: The device or the code cannot be used.
+        HarnessError: The device code is not the build's.
+    """
+
+    def __init__(self, device: int, core: Path, build: Build) -> None:
+        self._build = build
+        self._image = (Path(build.folder) / "device.cubin").read_bytes()
+        if sha256_bytes(self._image) != build.device_code:
+            raise HarnessError("device.cubin is not the one that was built", remedy="clear the build cache")
+        self._driver = Driver()
+        self._driver.enter(device)
+        self._core = ReplayCore(core)
+        self._main = self._driver.stream()
+        l2_bytes = self._driver.device_attribute(device, DEVICE_L2_BYTES)
+        self._stopwatch = Stopwatch(self._driver, self._core, self._main, l2_bytes)
+        self._module = 0
+        self._memory: PlanMemory | None = None
+        self._lowering: Lowering | None = None
+        self._lowered: Lowered | None = None
+
+    @property
+    def loaded(self) -> PlanMemory:
+        """The memory of the current plan.
+
+        Raises:
+            HarnessError: No plan is loaded.
+        """
+        if self._memory is None or self._lowered is None:
+            raise HarnessError("no plan is loaded")
+        return self._memory
+
+    def load(self, plan: LaunchPlan, guard_bytes: int, salt: int) -> None:
+        """Make `plan` the current one; the module is loaded anew, so its variables have first values.
+
+        Raises:
+            HarnessError: The plan is not one that may be carried out.
+            DriverError: The driver refuses.
+        """
+        check_plan(plan, self._build)
+        self._unload()
+        self._module = self._driver.load_module(self._image)
+        variables = tuple(variable.name for variable in self._build.variables)
+        self._memory = PlanMemory(
+            self._driver, plan.allocations, self._module, variables, guard_bytes=guard_bytes, salt=salt
+        )
+        self._lowering = Lowering(self._driver, self._core, self._module, self._memory, self._main)
+        self._lowered = self._lowering.lower(plan)
+
+    def fill(self, contents: Mapping[str, Path], poison: int) -> None:
+        """Set all memory, then the named buffers."""
+        self.loaded.fill(contents, poison)
+
+    def put(self, contents: Mapping[str, Path]) -> None:
+        """Overwrite the named buffers."""
+        self.loaded.put(contents)
+
+    def run(self) -> None:
+        """Carry out the plan once and wait.
+
+        Raises:
+            DriverError: It failed.
+        """
+        lowered = self._current()
+        code, where = self._core.replay(lowered.array, lowered.count)
+        if code:
+            self._drain()
+            self._driver.check(code, lowered.describe(where))
+        self._driver.synchronize()
+
+    def time(self, samples: int, flush_l2: bool) -> tuple[list[float], list[str]]:
+        """Return samples in ms and notes.
+
+        Raises:
+            DriverError: The plan failed.
+        """
+        taken = self._stopwatch.sample(self._current(), self.loaded, samples, flush_l2=flush_l2)
+        self._driver.synchronize()
+        return taken
+
+    def _current(self) -> Lowered:
+        if self._lowered is None:
+            raise HarnessError("no plan is loaded")
+        return self._lowered
+
+    def _drain(self) -> None:
+        """Wait for what was started before a refused launch; an error of its own goes before."""
+        self._driver.synchronize()
+
+    def _unload(self) -> None:
+        memory, lowering, module = self._memory, self._lowering, self._module
+        self._memory, self._lowering, self._lowered, self._module = None, None, None, 0
+        if module:
+            self._driver.synchronize()
+        if lowering is not None:
+            lowering.release()
+        if memory is not None:
+            memory.release()
+        if module:
+            self._driver.call("cuModuleUnload", module)
+
+
+def sticky(error: DriverError) -> bool:
+    """Return whether an error has broken the context for good."""
+    return error.code in _STICKY
+
+
+_STICKY = frozenset({214, 220, 226, 700, 702, 710, 714, 715, 716, 717, 718, 719, 999})
+"""ECC, NVLink, contained, illegal address, launch time-out, assert, stack, instruction, alignment,
+address space, program counter, launch failure, unknown: `cuda.h` says that the process must end."""

@@ -1,0 +1,160 @@
+"""Collect Nsight Compute metrics of one plan, through a one-shot replay."""
+
+from __future__ import annotations
+
+import shutil
+import tomllib
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Literal
+
+from kernelskill.backends.base import ProfileRun
+from kernelskill.backends.cuda.client import worker_environment
+from kernelskill.backends.cuda.job import write_job
+from kernelskill.backends.cuda.ncu_report import LaunchRow, bare_name, parse_report
+from kernelskill.errors import ArtifactCorrupt, HarnessError
+from kernelskill.isolation.child import ChildResult, Limits, private_folder, run_child
+from kernelskill.schema.build import Build
+from kernelskill.schema.launch_plan import LaunchPlan
+from kernelskill.schema.profile import KernelProfile
+
+_METRICS = Path(__file__).with_name("ncu_metrics.toml")
+_LIMIT_S = 300.0
+_OUTPUT_BYTES = 16 << 20
+_MOST_LAUNCHES = 40
+"""Each launch is replayed once a pass; more would take minutes and say nothing new."""
+_DURATION = "gpu__time_duration.sum"
+Depth = Literal["quick", "full"]
+
+
+@lru_cache(maxsize=2)
+def metric_names(depth: Depth) -> tuple[str, ...]:
+    """Return the metrics that are asked for.
+
+    Raises:
+        HarnessError: The shipped list is damaged.
+    """
+    try:
+        lists = tomllib.loads(_METRICS.read_text(encoding="utf-8"))
+        return tuple(lists["quick"] + (lists["full"] if depth == "full" else []))
+    except (OSError, ValueError, KeyError) as error:
+        raise HarnessError(
+            f"{_METRICS.name} cannot be read: {error}", remedy="reinstall kernelskill"
+        ) from error
+
+
+def find_ncu() -> str | None:
+    """Return the profiler's path: from PATH, else beside the usual toolkits."""
+    found = shutil.which("ncu")
+    if found:
+        return found
+    places = sorted(Path("/usr/local").glob("cuda*/bin/ncu")) + sorted(
+        Path("/opt/nvidia").glob("nsight-compute/*/ncu")
+    )
+    return str(places[-1]) if places else None
+
+
+def profile_with_ncu(
+    build: Build,
+    plan: LaunchPlan,
+    contents: Mapping[str, Path],
+    *,
+    device: int,
+    core: Path,
+    depth: Depth,
+) -> ProfileRun:
+    """Return counters of every kernel of the plan, or static facts alone with the reason why."""
+    program = find_ncu()
+    if program is None:
+        return _unavailable("ncu was not found; install Nsight Compute and put it on the PATH")
+    if not plan.launches():
+        return _unavailable("the plan launches no kernel")
+    with private_folder("kernelskill-ncu-") as folder:
+        command = [
+            program,
+            *("--csv", "--page", "raw", "--print-units", "base", "--clock-control", "none"),
+            *("--launch-count", str(_MOST_LAUNCHES), "--metrics", ",".join(metric_names(depth))),
+            *write_job(folder, build, plan, contents, device=device, core=core, guard_bytes=0),
+        ]
+        done = run_child(
+            command,
+            limits=Limits(wall_s=_LIMIT_S, output_bytes=_OUTPUT_BYTES),
+            cwd=folder,
+            env=worker_environment(folder),
+        )
+        shown = (" ".join(command[: command.index("--metrics")]) + " --metrics ...",)
+    return read_collection(done, build, plan, commands=shown)
+
+
+def read_collection(
+    done: ChildResult, build: Build, plan: LaunchPlan, *, commands: tuple[str, ...] = ()
+) -> ProfileRun:
+    """Turn what a collection printed into a profile run."""
+    if done.timed_out:
+        return _unavailable(f"ncu did not finish within {_LIMIT_S:g} s; profile a smaller case", commands)
+    problem = _problem(done.stdout + "\n" + done.stderr)
+    try:
+        rows = parse_report(done.stdout)
+    except ArtifactCorrupt as error:
+        return _unavailable(error.message, commands)
+    if not rows:
+        return _unavailable(problem or f"ncu profiled no kernel (exit status {done.returncode})", commands)
+    if not any(row.metrics for row in rows):
+        return _unavailable(problem or "ncu collected no metric", commands)
+    kernels = _kernels(rows, build, plan)
+    total_ns = sum(row.metrics.get(_DURATION, 0.0) for row in rows)
+    return ProfileRun(source="ncu", kernels=kernels, duration_ms=total_ns / 1e6 or None, commands=commands)
+
+
+def _problem(text: str) -> str:
+    if "ERR_NVGPUCTRPERM" in text:
+        return (
+            "this user may not read the GPU's counters (ERR_NVGPUCTRPERM); "
+            "run as root, or load the nvidia module with NVreg_RestrictProfilingToAdminUsers=0"
+        )
+    for line in text.splitlines():
+        if line.startswith("==ERROR=="):
+            return f"ncu: {line.removeprefix('==ERROR==').strip()}"
+    return ""
+
+
+def _unavailable(reason: str, commands: tuple[str, ...] = ()) -> ProfileRun:
+    return ProfileRun(source="static", kernels=(), unavailable=reason, commands=commands)
+
+
+def _kernels(rows: tuple[LaunchRow, ...], build: Build, plan: LaunchPlan) -> tuple[KernelProfile, ...]:
+    """Join the rows of one kernel; its figures are those of its longest launch."""
+    names = _names(rows, build, plan)
+    total = sum(row.metrics.get(_DURATION, 0.0) for row in rows)
+    profiles = []
+    for name in dict.fromkeys(names):
+        own = [row for row, named in zip(rows, names, strict=True) if named == name]
+        longest = max(own, key=lambda row: row.metrics.get(_DURATION, 0.0))
+        own_total = sum(row.metrics.get(_DURATION, 0.0) for row in own)
+        profiles.append(
+            KernelProfile(
+                kernel=name,
+                launches=len(own),
+                time_share=own_total / total if total else len(own) / len(rows),
+                grid=longest.grid,
+                block=longest.block,
+                metrics=longest.metrics,
+                resources=next((each for each in build.kernels if each.display_name == name), None),
+            )
+        )
+    return tuple(sorted(profiles, key=lambda profile: (-profile.time_share, profile.kernel)))
+
+
+def _names(rows: tuple[LaunchRow, ...], build: Build, plan: LaunchPlan) -> list[str]:
+    """Return a display name for each row: by launch order where that fits, else by the bare name."""
+    launches = plan.launches()
+    in_order = [build.kernel(launch.kernel) for launch in launches[: len(rows)]]
+    fits = len(in_order) == len(rows) and all(
+        known is not None and bare_name(known.display_name) == row.bare_name
+        for known, row in zip(in_order, rows, strict=True)
+    )
+    if fits:
+        return [known.display_name for known in in_order if known is not None]
+    by_bare = {bare_name(kernel.display_name): kernel.display_name for kernel in build.kernels}
+    return [by_bare.get(row.bare_name, row.bare_name) for row in rows]

@@ -1,0 +1,116 @@
+"""How often and behind what a plan is timed."""
+
+from __future__ import annotations
+
+import time
+from statistics import median
+
+from kernelskill.backends.cuda.driver import Driver
+from kernelskill.backends.cuda.lowering import Lowered
+from kernelskill.backends.cuda.memory import PlanMemory
+from kernelskill.backends.cuda.replay_core import Operation, ReplayCore
+
+_COLD_AFTER_S = 0.5
+"""Clocks fall when a GPU has had nothing to do for about this long."""
+_WARM_UP_S = 0.1
+_LEAST_WARM_UPS = 3
+_EMPTY_PAIRS = 21
+_TINY_FACTOR = 3.0
+"""A plan shorter than this many empty event pairs is repeated inside one sample."""
+_BATCH_FACTOR = 12.0
+_MOST_REPEATS = 100
+_OPERATION_S = 3e-6
+"""Time the host takes to queue one operation: measured 2.5 us for a launch on an H200 host."""
+_FILL_BYTES_PER_S = 2.5e12
+_MOST_AHEAD = 64
+_PLAIN_AHEAD_BYTES = 8 << 20
+"""Filled again and again where the L2 shall stay warm: only these bytes are lost from it."""
+
+
+class Stopwatch:
+    """Times lowered plans on one stream of one device."""
+
+    def __init__(self, driver: Driver, core: ReplayCore, stream: int, l2_bytes: int) -> None:
+        self._driver = driver
+        self._core = core
+        self._stream = stream
+        self._flush_bytes = 2 * max(l2_bytes, 1 << 22)
+        self._flush = 0
+        self._start = driver.event(timing=True)
+        self._end = driver.event(timing=True)
+        self._overhead_ms = 0.0
+        self._busy_until = 0.0
+
+    @property
+    def overhead_ms(self) -> float:
+        """Median time between two events with nothing between them; zero until something was timed."""
+        return self._overhead_ms
+
+    def sample(
+        self, lowered: Lowered, memory: PlanMemory, samples: int, *, flush_l2: bool
+    ) -> tuple[list[float], list[str]]:
+        """Return samples in ms and notes on how they were taken.
+
+        Every sample starts from the contents of the last fill. A plan too short for the events is
+        repeated inside a sample, without a reset between; a note says so.
+
+        Raises:
+            DriverError: The plan failed.
+        """
+        self._prepare()
+        self._warm_up(lowered, memory)
+        probe = [self._once(lowered, memory, 1, flush_l2) for _ in range(3)]
+        repeats = self._repeats(median(probe))
+        taken = [self._once(lowered, memory, repeats, flush_l2) for _ in range(samples)]
+        self._busy_until = time.monotonic()
+        notes = []
+        if repeats > 1:
+            notes.append(
+                f"each sample is the mean of {repeats} runs in a row without a reset: one run takes about "
+                f"{median(probe) * 1e3:.1f} us and an empty pair of events {self._overhead_ms * 1e3:.1f} us"
+            )
+        return taken, notes
+
+    def _prepare(self) -> None:
+        if self._flush:
+            return
+        self._flush = self._driver.allocate(self._flush_bytes)
+        empty = Lowered((Operation * 1)(), 0)
+        pairs = (self._timed(empty, 1, ahead=1, flush_bytes=self._flush_bytes) for _ in range(_EMPTY_PAIRS))
+        self._overhead_ms = median(pairs)
+
+    def _warm_up(self, lowered: Lowered, memory: PlanMemory) -> None:
+        started = time.monotonic()
+        cold = started - self._busy_until > _COLD_AFTER_S
+        least, seconds = (_LEAST_WARM_UPS, _WARM_UP_S) if cold else (1, 0.0)
+        done = 0
+        while done < least or time.monotonic() - started < seconds:
+            memory.reset(self._stream)
+            self._timed(lowered, 1, ahead=0, flush_bytes=0)
+            done += 1
+
+    def _once(self, lowered: Lowered, memory: PlanMemory, repeats: int, flush_l2: bool) -> float:
+        memory.reset(self._stream)
+        size = self._flush_bytes if flush_l2 else min(_PLAIN_AHEAD_BYTES, self._flush_bytes)
+        queue_s = lowered.count * repeats * _OPERATION_S
+        ahead = min(1 + int(queue_s * _FILL_BYTES_PER_S / size), _MOST_AHEAD)
+        return self._timed(lowered, repeats, ahead=ahead, flush_bytes=size) / repeats
+
+    def _repeats(self, once_ms: float) -> int:
+        if once_ms >= _TINY_FACTOR * self._overhead_ms:
+            return 1
+        longest = _BATCH_FACTOR * self._overhead_ms
+        return min(_MOST_REPEATS, max(2, int(longest / max(once_ms, 1e-4)) + 1))
+
+    def _timed(self, lowered: Lowered, repeats: int, *, ahead: int, flush_bytes: int) -> float:
+        code, where = self._core.timed(
+            lowered.array,
+            lowered.count,
+            repeats=repeats,
+            stream=self._stream,
+            flush=(self._flush, flush_bytes),
+            ahead=ahead,
+            events=(self._start, self._end),
+        )
+        self._driver.check(code, lowered.describe(where))
+        return self._driver.elapsed_ms(self._start, self._end)
