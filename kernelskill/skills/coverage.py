@@ -13,6 +13,8 @@ from kernelskill.source.polynomial import Polynomial, operation
 from kernelskill.source.syntax import Node, Span, walk
 from kernelskill.source.unit import SourceUnit
 
+_SIZES = frozenset({"identifier", "binary_expression", "parenthesized_expression", "field_expression", "number_literal"})
+
 
 @dataclass(frozen=True)
 class Cover:
@@ -41,13 +43,22 @@ def read_cover(unit: SourceUnit, kernel: KernelDef, guard: Guard, entry: KernelL
     node = grid[position].node if grid is not None else None
     if node is None:
         raise SkillRefused(f"the grid on line {line} can't be read")
-    size = _size_at_launch(unit, kernel, guard, entry)
-    if not any(_host_value(entry, node, block) == form for form in _ceilings(size, block)):
-        raise SkillRefused(f"the grid on line {line} is not the tested size divided by the block, rounded up")
-    return Cover(_size_text(unit, kernel, guard, entry), block)
+    tested = _size_at_launch(unit, kernel, guard, entry)
+    value = _host_value(entry, node)
+    for part in walk(node):
+        # The text of the size is what the grid is computed from: `w` of `(w + 15) / 16`.
+        if part.type not in _SIZES:
+            continue
+        size = _host_value(entry, part)
+        more = (size - tested).value
+        if more is not None and more >= 0 and value in _ceilings(size, block):
+            return Cover(entry.unit.text_of(part), block)
+    if value in _ceilings(tested, block):
+        return Cover(_size_text(unit, kernel, guard, entry), block)
+    raise SkillRefused(f"the grid on line {line} is not the tested size divided by the block, rounded up")
 
 
-def _host_value(entry: KernelLaunch, node: Node, block: int) -> Polynomial:
+def _host_value(entry: KernelLaunch, node: Node) -> Polynomial:
     if entry.function is None:
         raise SkillRefused("the launch stands outside any function")
     value = index_polynomial(entry.unit, entry.function, node)
@@ -65,7 +76,7 @@ def _size_at_launch(unit: SourceUnit, kernel: KernelDef, guard: Guard, entry: Ke
     known: dict[str, Polynomial | int] = {}
     for parameter, argument in zip(kernel.parameters, entry.launch.arguments, strict=False):
         if not parameter.is_pointer:
-            known[parameter.name] = _host_value(entry, argument.node, 0)
+            known[parameter.name] = _host_value(entry, argument.node)
     return value.substitute(known)
 
 

@@ -72,11 +72,13 @@ def read_global_index(unit: SourceUnit, kernel: KernelDef, node: Node) -> Global
     return None
 
 
-def find_global_indices(unit: SourceUnit, kernel: KernelDef, context: SkillContext) -> list[GlobalIndex]:
-    """Return the global indices of a kernel.
+def find_global_indices(
+    unit: SourceUnit, kernel: KernelDef, context: SkillContext, axes: str = "xyz"
+) -> list[GlobalIndex]:
+    """Return the global indices of a kernel along some axes.
 
     Raises:
-        SkillRefused: A thread, block or grid index is used in another way, or where it can't be seen.
+        SkillRefused: A thread, block or grid index along them is used in another way, or unseen.
     """
     hidden = words_outside(unit, kernel, context) & BUILTIN_INDICES
     if hidden:
@@ -85,12 +87,18 @@ def find_global_indices(unit: SourceUnit, kernel: KernelDef, context: SkillConte
     for node in walk(kernel.body) if kernel.body is not None else ():
         if node.type != "identifier" or unit.text_of(node) not in BUILTIN_INDICES:
             continue
+        if node.parent is not None and unit.text_of(node.parent)[-2:] in _other_axes(axes):
+            continue
         index = _enclosing_index(unit, kernel, node)
         if index is None:
             line = unit.line_of(node)
             raise SkillRefused(f"line {line} uses {unit.text_of(node)} for more than the global index")
         found[index.node.start_byte] = index
     return list(found.values())
+
+
+def _other_axes(axes: str) -> set[str]:
+    return {f".{axis}" for axis in "xyz" if axis not in axes}
 
 
 def _enclosing_index(unit: SourceUnit, kernel: KernelDef, node: Node) -> GlobalIndex | None:

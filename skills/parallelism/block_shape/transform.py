@@ -54,26 +54,35 @@ def _read(
     unit: SourceUnit, kernel: KernelDef, context: SkillContext
 ) -> tuple[list[KernelLaunch], list[dict[str, Cover]]]:
     refuse_words(unit, kernel, context, BARRIERS | WARP_WORDS | SHARED_WORDS, _WHY)
-    indices = find_global_indices(unit, kernel, context)
     guarded = read_guarded(unit, kernel)
-    for index in indices:
-        if index.axis == "z" or guarded.guard(index.axis) is None:
-            raise SkillRefused(f"the index along {index.axis} is not tested against a size")
-        if index.block_size is not None:
-            raise SkillRefused("the kernel itself names the block size")
     entries = launches_of(unit, kernel, context)
-    return entries, [_covers(unit, kernel, guarded, entry) for entry in entries]
+    axes = _axes(unit, kernel, context, guarded)
+    for entry in entries:
+        for axis, size in zip("xyz", entry.launch.block.values, strict=True):
+            if axis not in axes and size != 1:
+                raise SkillRefused(f"line {entry.launch.line}: blocks have several threads along {axis}")
+    guards = [guard for guard in guarded.guards if guard.index.axis in axes]
+    return entries, [{g.index.axis: read_cover(unit, kernel, g, entry) for g in guards} for entry in entries]
 
 
-def _covers(
-    unit: SourceUnit, kernel: KernelDef, guarded: GuardedKernel, entry: KernelLaunch
-) -> dict[str, Cover]:
-    covers = {guard.index.axis: read_cover(unit, kernel, guard, entry) for guard in guarded.guards}
-    for axis, position in (("x", 0), ("y", 1), ("z", 2)):
-        # Threads along an axis that the kernel doesn't look at would do everything again.
-        if axis not in covers and entry.launch.block.values[position] != 1:
-            raise SkillRefused(f"line {entry.launch.line}: blocks have several threads along {axis}, unused")
-    return covers
+def _axes(unit: SourceUnit, kernel: KernelDef, context: SkillContext, guarded: GuardedKernel) -> str:
+    """Return the axes along which only a tested global index is used, with blockDim: `x` or `xy`."""
+    usable = ""
+    for axis in "xy":
+        try:
+            indices = find_global_indices(unit, kernel, context, axis)
+        except SkillRefused:
+            if axis == "x":
+                raise
+            break
+        if any(index.block_size is not None for index in indices):
+            raise SkillRefused("the kernel itself names the block size")
+        if not indices or guarded.guard(axis) is None:
+            break
+        usable += axis
+    if not usable:
+        raise SkillRefused("its global index along x is not tested against a size")
+    return usable
 
 
 def _shape_of(entry: KernelLaunch) -> str:
