@@ -10,7 +10,7 @@ BIN := $(VENV)/bin
 NVCC := $(shell command -v nvcc 2>/dev/null || ls /usr/local/cuda/bin/nvcc 2>/dev/null)
 EXTRAS := $(if $(NVCC),,nvcc)
 comma := ,
-DEMO ?= matmul_swapped
+DEMO ?= matmul
 DEMO_OUT ?= out/demo
 
 .PHONY: demo test check lint unit clean

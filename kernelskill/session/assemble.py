@@ -77,9 +77,8 @@ def assemble_new(
         generated=loaded.generated,
         assumptions=loaded.assumptions,
     )
-    parts = TaskParts(task=loaded.task, original=loaded.original, tests=loaded.tests)
     with ExitStack() as stack:
-        assembly = _assemble(run, parts, config, sinks, stop, clock, stack)
+        assembly = _assemble(run, loaded, config, sinks, stop, clock, stack)
         context = assembly.context
         context.log.emit(
             RunStarted(
@@ -117,8 +116,7 @@ def assemble_resumed(
                 "rounds": max(config.rounds, earlier.rounds) + more_rounds if more_rounds else config.rounds,
             }
         )
-        parts = TaskParts(task=stored.task, original=stored.original, tests=stored.tests)
-        assembly = _assemble(run, parts, config, sinks, stop, clock, stack)
+        assembly = _assemble(run, stored, config, sinks, stop, clock, stack)
         context = assembly.context
         conditions = context.evaluator.conditions()
         assembly.attempt = earlier.attempts + 1
@@ -161,7 +159,7 @@ def _assemble(
     stack.callback(evaluator.close)
     library = SkillLibrary.load(default_folders(Path.cwd()))
     pool = _open_pool(config, stack)
-    run_id = sha256_text(canonical_json([parts.digest, str(run.root.name), seed_pool]))[:12]
+    run_id = sha256_text(canonical_json([parts.task.content_digest(), str(run.root.name), seed_pool]))[:12]
     log = stack.enter_context(EventLog(run.events, run=run_id, clock=clock, sinks=tuple(sinks)))
     _require_kernel(config.only_kernel, parts)
     context = RoundContext(

@@ -8,7 +8,6 @@ from kernelskill.config import RunConfig
 from kernelskill.errors import TaskError
 from kernelskill.evaluation.devices import open_evaluator
 from kernelskill.evaluation.seeds import SeedFile
-from kernelskill.evaluation.task_parts import TaskParts
 from kernelskill.runs import SystemClock
 from kernelskill.schema.base import Record
 from kernelskill.schema.candidate import Candidate
@@ -45,12 +44,11 @@ def check_kernel(
     weak = gate(loaded, accept_weak=config.accept_weak_test)
     checked = loaded.original if candidate is None else _rewrite(loaded.original, candidate)
     seeds = SeedFile(scratch / "seeds.json")
-    parts = TaskParts(task=loaded.task, original=loaded.original, tests=loaded.tests)
-    evaluator = open_evaluator(config.device, parts, run_folder=scratch, seeds=seeds, clock=SystemClock())
+    evaluator = open_evaluator(config.device, loaded, run_folder=scratch, seeds=seeds, clock=SystemClock())
     try:
         evaluation = evaluator.evaluate(
             Request(
-                task=parts.digest,
+                task=loaded.task.content_digest(),
                 candidate=checked,
                 stage="check",
                 device=evaluator.device,
