@@ -36,10 +36,10 @@ def read_cubin(data: bytes) -> tuple[tuple[KernelResources, ...], tuple[DeviceVa
     """
     elf = ElfFile(data, "the cubin")
     try:
-        kernels = _kernels(elf)
+        kernels = tuple(sorted(_kernels(elf), key=lambda kernel: kernel.name))
     except (struct.error, IndexError) as error:
         raise ArtifactCorrupt("the cubin holds attributes that cannot be read") from error
-    return tuple(sorted(kernels, key=lambda k: k.name)), tuple(sorted(_variables(elf), key=lambda v: v.name))
+    return kernels, tuple(sorted(_variables(elf), key=lambda variable: variable.name))
 
 
 @dataclass
