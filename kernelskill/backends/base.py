@@ -69,6 +69,8 @@ class TimingRun(Record):
     evidence: Evidence
     launch_share: dict[str, float] = Field(default_factory=dict)
     moved_bytes: float | None = None
+    notes: tuple[str, ...] = ()
+    """How samples were taken where not the ordinary way, for example repeated inside one sample."""
 
 
 class ProfileRun(Record):
