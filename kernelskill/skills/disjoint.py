@@ -11,6 +11,7 @@ from kernelskill.skills.transformation import SkillContext, SkillRefused
 from kernelskill.source.accesses import Access
 from kernelskill.source.declarations import ParameterDef, VariableDef
 from kernelskill.source.definitions import KernelDef
+from kernelskill.source.dependence import roots_alias
 from kernelskill.source.pointers import Space, pointer_reader
 from kernelskill.source.scopes import Declared, flow_of
 from kernelskill.source.syntax import Node, strip_parentheses
@@ -56,8 +57,10 @@ def separate(
         return _UNKNOWN
     if first.root is second.root:
         return _PROVEN if _differ_by_constant(first, second) else _UNKNOWN
-    if {first.space, second.space} != {Space.GLOBAL} and Space.UNKNOWN not in (first.space, second.space):
+    if first.space is not second.space and Space.UNKNOWN not in (first.space, second.space):
         return _PROVEN
+    if isinstance(first.root, VariableDef) and isinstance(second.root, VariableDef):
+        return _PROVEN if roots_alias(first.root, second.root).is_no else _UNKNOWN
     if not isinstance(first.root, ParameterDef) or not isinstance(second.root, ParameterDef):
         return _UNKNOWN
     return separate_parameters(unit, kernel, first.root, second.root, context)

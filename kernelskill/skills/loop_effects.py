@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kernelskill.skills.device_code import BARRIERS, macros_in, reached_functions, words_in
-from kernelskill.skills.expression_types import PURE_FUNCTIONS, called_name
+from kernelskill.skills.expression_types import PURE_FUNCTIONS, ExpressionTypes, called_name, plain_type
 from kernelskill.skills.transformation import SkillContext, SkillRefused
 from kernelskill.source.accesses import Access, find_accesses
 from kernelskill.source.declarations import VariableDef
@@ -35,6 +35,8 @@ def visible_accesses(
     barriers = sorted(set(words_in(unit, loop.node)) & BARRIERS)
     if barriers or loop.has_barrier:
         raise SkillRefused(f"the loop on line {loop.line} uses {barriers[0] if barriers else 'a barrier'!r}")
+    if "volatile" in words_in(unit, kernel.span):
+        raise SkillRefused("the kernel uses volatile memory")
     refuse_hidden_accesses(unit, kernel, loop.node, context)
     return [access for access in find_accesses(unit, kernel) if loop.span.contains(access.span)]
 
@@ -124,8 +126,10 @@ def entry_condition(unit: SourceUnit, kernel: KernelDef, loop: Loop) -> str:
             raise SkillRefused(f"the bounds of the loop on line {loop.line} are more than plain variables")
     assert isinstance(declared, VariableDef)
     first = unit.text_of(start)
-    literal = first.isdigit() and declared.base_type == "int"
-    first = first if literal else f"({declared.base_type})({first})"
+    if ExpressionTypes(unit, kernel).of(start) != plain_type(declared.base_type):
+        first = f"({declared.base_type})({first})"
+    elif start.type == "binary_expression":
+        first = f"({first})"
     return f"{first} {loop.comparison} {unit.text_of(bound)}"
 
 

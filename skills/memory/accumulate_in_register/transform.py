@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from kernelskill.skills.device_code import fresh_name
 from kernelskill.skills.disjoint import separate
+from kernelskill.skills.loop_edits import surround_loop
 from kernelskill.skills.loop_effects import (
     entry_condition,
     is_invariant,
@@ -160,17 +161,9 @@ def _write(unit: SourceUnit, plan: _Plan, context: SkillContext) -> Rewrite:
     name = fresh_name(unit, context, f"{plan.base}_sum")
     for access in plan.uses:
         _replace_use(unit, edits, access, name, plan)
-    loop = plan.loop.node
     load = f"{plan.element_type} {name} = {plan.element};"
-    store = "" if plan.stores_each else f"{plan.element} = {name};"
-    in_block = loop.parent is not None and loop.parent.type == "compound_statement"
-    indent = unit.indent_of(loop)
-    opening = f"if ({plan.condition}) {{" if plan.condition else ("" if in_block else "{")
-    edits.insert_line_before(loop, f"{opening}\n{indent}{load}" if opening else load)
-    if store:
-        edits.insert_after(loop, f"\n{indent}{store}")
-    if opening:
-        edits.insert_after(loop, f"\n{indent}}}")
+    after = [] if plan.stores_each else [f"{plan.element} = {name};"]
+    surround_loop(unit, edits, plan.loop, [load], after, plan.condition)
     return Rewrite(edits=edits.edits, assumptions=plan.assumptions)
 
 
