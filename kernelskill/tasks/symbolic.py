@@ -177,9 +177,8 @@ def _binary(operator: str, left: Any, right: Any) -> Symbol:
 
 
 def _rounded_up(above: Any, below: Any) -> Symbol:
-    if isinstance(below, int):
-        return (_as_symbol(above) + (below - 1)) // below
-    return (_as_symbol(above) + below - 1) // below
+    extra = below - 1
+    return _binary("/", _as_symbol(above) + extra, below)
 
 
 def _as_symbol(value: Any) -> Symbol:

@@ -135,7 +135,7 @@ class _Tally:
             right = error <= self.atol + self.rtol * size
             finite = np.isfinite(got) & np.isfinite(expected)
             same = (got == expected) | (np.isnan(got) & np.isnan(expected))
-            bad = ~np.where(finite, right, same)
+            bad: Array = ~np.where(finite, right, same)
             if mask is not None:
                 keep = mask.astype(bool)
                 bad &= keep
