@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import lru_cache
 
 from tree_sitter import Node
 
 from kernelskill.source.definitions import FunctionDef
+from kernelskill.source.macro_elements import macro_elements
 from kernelskill.source.pointers import PointerReader, Space, Target, pointer_reader
 from kernelskill.source.polynomial import Atom, Polynomial
 from kernelskill.source.scopes import Declared
@@ -105,7 +106,7 @@ class Stride:
 def find_accesses(unit: SourceUnit, function: FunctionDef) -> tuple[Access, ...]:
     """Return every access of a function to memory, in the order of the text.
 
-    Accesses inside the functions and macros it calls are not among them.
+    Elements that a macro names are among them, accesses inside the functions it calls are not.
     """
     if function.body is None:
         return ()
@@ -114,6 +115,7 @@ def find_accesses(unit: SourceUnit, function: FunctionDef) -> tuple[Access, ...]
     for node in walk(function.body):
         if node.type == "call_expression":
             found.extend(_call_accesses(unit, reader, node))
+            found.extend(_macro_accesses(unit, reader, node))
         elif _is_element(unit, reader, node):
             found.append(_element_access(unit, reader, node))
     return tuple(found)
@@ -250,6 +252,18 @@ def _call_accesses(unit: SourceUnit, reader: PointerReader, node: Node) -> list[
     else:
         indices = _offset_of(unit, address)
     return [_access(unit, reader, address, address, indices, reader.read(address), mode)]
+
+
+def _macro_accesses(unit: SourceUnit, reader: PointerReader, node: Node) -> list[Access]:
+    """Return the elements that `AT(a, i, j)` names; the node is the macro's use."""
+    found = []
+    for element in macro_elements(reader, node):
+        whole, member = _with_members(unit, node) if element.is_whole else (node, "")
+        mode = _mode(unit, whole) if element.is_whole else AccessMode.READ
+        mode = AccessMode.WRITE if element.is_written else mode
+        access = _access(unit, reader, node, node, (), element.target, mode, member)
+        found.append(replace(access, base=element.base))
+    return found
 
 
 def intrinsic_mode(name: str) -> AccessMode | None:

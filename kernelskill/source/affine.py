@@ -58,6 +58,11 @@ class IndexReader:
         place = _Place(self.unit.syntax)
         return self._read(node, place, 0) or Polynomial.of(self._opaque(node, place))
 
+    def read_at(self, node: Node, syntax: SyntaxTree, at: Node) -> Polynomial:
+        """Return the polynomial of an expression of another tree, its names meant where `at` stands."""
+        place = _Place(syntax, at)
+        return self._read(node, place, 0) or Polynomial.of(self._opaque(node, place))
+
     def loop_atom(self, loop: Loop) -> str:
         """Return the text under which a loop shows in polynomials.
 

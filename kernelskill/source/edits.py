@@ -213,18 +213,17 @@ def merge_edits(first: Sequence[Edit], second: Sequence[Edit]) -> tuple[Edit, ..
     Raises:
         EditConflict: The sets touch the same bytes, or insert at one place: no order is right then.
     """
-    merged = list(dict.fromkeys(first))
-    shared = set(merged)
+    if list(first) == list(second):
+        return tuple(first)
     for edit in second:
-        if edit in shared:
-            continue
         for other in first:
-            if other.path == edit.path and _touch(other, edit):
+            if other != edit and other.path == edit.path and _touch(other, edit):
                 raise EditConflict(
                     f"both change {edit.path!r} at {max(edit.start, other.start)}: "
                     f"{other.start}..{other.end} and {edit.start}..{edit.end}"
                 )
-        merged.append(edit)
+    shared = set(first)
+    merged = [*first, *(edit for edit in second if edit not in shared)]
     return tuple(sorted(merged, key=lambda edit: (edit.path, edit.start, edit.end)))
 
 

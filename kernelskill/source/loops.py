@@ -7,12 +7,12 @@ from enum import StrEnum
 
 from tree_sitter import Node
 
-from kernelskill.source.constants import truncated_division
 from kernelskill.source.declarations import VariableDef
 from kernelskill.source.definitions import FunctionDef
 from kernelskill.source.dimensions import local_constants
 from kernelskill.source.scopes import LOOPS, Declared, Flow, flow_of
 from kernelskill.source.syntax import Span, ancestors, named, span_of, strip_parentheses, walk
+from kernelskill.source.trip_counts import trip_count, trip_text
 from kernelskill.source.unit import SourceUnit
 
 BARRIERS = frozenset(
@@ -20,7 +20,10 @@ BARRIERS = frozenset(
     | {"arrive_and_wait", "__barrier_sync"}
 )
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "!=": "!=", "==": "=="}
-_LIMIT = 4096
+
+_OPERANDS = frozenset(
+    {"identifier", "number_literal", "field_expression", "parenthesized_expression", "call_expression"}
+)
 
 
 class LoopKind(StrEnum):
@@ -189,12 +192,25 @@ class _LoopReader:
             calls=calls,
             declares=tuple(v.name for v in self.function.locals if span_of(node).contains(v.name_span)),
             is_counted=counted,
-            trip_count=_trip_count(header, start, bound, step) if counted else None,
+            trip_count=trip_count(header.operator, header.comparison, start, bound, step)
+            if counted
+            else None,
             trip_count_text=self._trip_text(header, start, step) if counted else "",
             pragma=pragma,
             pragma_span=pragma_span,
             line=self.unit.line_of(node),
         )
+
+    def _trip_text(self, header: _Header, start: int | None, step: int | None) -> str:
+        if header.start is None or header.bound is None or header.operator != "+":
+            return ""
+        first, bound = self._operand(header.start), self._operand(header.bound)
+        amount = self._operand(header.step) if header.step is not None and step is None else str(step)
+        return trip_text(header.comparison, "" if start == 0 else first, bound, "" if step == 1 else amount)
+
+    def _operand(self, node: Node) -> str:
+        text = self.unit.text_of(node)
+        return text if node.type in _OPERANDS else f"({text})"
 
     def _value(self, node: Node | None) -> int | None:
         return self.unit.constants.value(node, self.locals) if node is not None else None
@@ -364,33 +380,6 @@ class _LoopReader:
                 return False
         return True
 
-    def _trip_text(self, header: _Header, start: int | None, step: int | None) -> str:
-        if header.start is None or header.bound is None or header.operator != "+":
-            return ""
-        if header.comparison not in ("<", "<="):
-            return ""
-        bound = _parenthesised(self.unit.text_of(header.bound), header.bound)
-        first = _parenthesised(self.unit.text_of(header.start), header.start)
-        extra = " + 1" if header.comparison == "<=" else ""
-        length = f"{bound}{extra}" if start == 0 else f"{bound} - {first}{extra}"
-        if step == 1:
-            return length
-        amount = str(step) if step is not None else ""
-        if header.step is not None and step is None:
-            amount = _parenthesised(self.unit.text_of(header.step), header.step)
-        return f"({length} + {amount} - 1) / {amount}"
-
-
-def _parenthesised(text: str, node: Node) -> str:
-    simple = (
-        "identifier",
-        "number_literal",
-        "field_expression",
-        "parenthesized_expression",
-        "call_expression",
-    )
-    return text if node.type in simple else f"({text})"
-
 
 def _has_jump(body: Node, kind: str) -> bool:
     """Whether a `break` or `continue` of this loop, not of one inside it, stands in the body."""
@@ -403,47 +392,6 @@ def _has_jump(body: Node, kind: str) -> bool:
         if node is body or node.type not in stoppers:
             stack.extend(node.children)
     return False
-
-
-def _trip_count(header: _Header, start: int | None, bound: int | None, step: int | None) -> int | None:
-    if start is None or bound is None or not step or step < 0:
-        return None
-    value, count = start, 0
-    if header.operator in ("+", "-") and header.comparison != "!=":
-        distance = bound - start if header.operator == "+" else start - bound
-        if (header.operator == "+") != (header.comparison in ("<", "<=")):
-            return None
-        distance += header.comparison in ("<=", ">=")
-        return max(0, -(-distance // step))
-    while _holds(value, header.comparison, bound):
-        value, count = _stepped(value, header.operator, step), count + 1
-        if count > _LIMIT:
-            return None
-    return count
-
-
-def _holds(value: int, comparison: str, bound: int) -> bool:
-    return {
-        "<": value < bound,
-        "<=": value <= bound,
-        ">": value > bound,
-        ">=": value >= bound,
-        "!=": value != bound,
-        "==": value == bound,
-    }[comparison]
-
-
-def _stepped(value: int, operator: str, step: int) -> int:
-    if operator in ("<<", ">>") and step > 63:
-        return 0
-    return {
-        "+": value + step,
-        "-": value - step,
-        "*": value * step,
-        "/": truncated_division(value, step),
-        "<<": value << min(step, 63),
-        ">>": value >> min(step, 63),
-    }[operator]
 
 
 def loop_body_statements(loop: Loop) -> tuple[Node, ...]:

@@ -92,9 +92,9 @@ class PointerReader:
         if declared is None:
             return _unknown(name)
         if isinstance(declared, ParameterDef):
-            return self._parameter(declared, node, depth)
+            return self.parameter(declared, node, depth)
         if declared.dimensions:
-            return self._array(declared)
+            return self.array(declared)
         if not declared.pointer_depth and declared.base_type != "auto":
             return Target(declared, name, Space.LOCAL, declared.base_type, Polynomial())
         write = flow.reaching(node, declared)
@@ -106,7 +106,12 @@ class PointerReader:
             return Target(found.root, found.root_name, found.space, element, offset, found.row)
         return self._by_all_writes(declared, depth)
 
-    def _parameter(self, declared: ParameterDef, node: Node, depth: int) -> Target:
+    def unknown(self, text: str) -> Target:
+        """Return the target of a pointer that can't be followed."""
+        return _unknown(text)
+
+    def parameter(self, declared: ParameterDef, node: Node, depth: int = 0) -> Target:
+        """Return what a parameter points at where `node` stands."""
         device = self.function.kind.value == "kernel"
         space = Space.GLOBAL if device else Space.UNKNOWN
         if not declared.is_pointer:
@@ -127,7 +132,8 @@ class PointerReader:
                     return _unknown(declared.name)
         return Target(declared, declared.name, space, element, offset)
 
-    def _array(self, declared: VariableDef) -> Target:
+    def array(self, declared: VariableDef) -> Target:
+        """Return an array as the target of its name."""
         strides: list[Polynomial | None] = [Polynomial.constant(1)]
         for size in reversed(declared.dimensions[1:]):
             inner = strides[0]
