@@ -1,0 +1,1 @@
+"""PTX as the compiler writes it: tokens, syntax tree, parser."""
