@@ -14,6 +14,8 @@ CLEARED_NOTE = (
     "bytes of kernel arguments that held host addresses (padding or pointers to host memory) were cleared"
 )
 _MARK = b"sensormT"
+TENSOR_MAP_MARK = _MARK.hex()
+"""How the stand-in of a tensor map starts, in hexadecimal; as in `tensor_maps.cpp`."""
 _MAP_BYTES = 128
 _WORD = 8
 _FIRST_HOST_ADDRESS = 0x5500 << 32
@@ -63,7 +65,7 @@ class AddressPair:
             HostAddress: A whole argument is an address of host memory.
             TranscriptError: The texts are not hexadecimal.
         """
-        if first == second and _MARK.hex() not in first:
+        if first == second and TENSOR_MAP_MARK not in first:
             return Blob(raw=_checked_hex(first))
         try:
             data = (bytes.fromhex(first), bytes.fromhex(second))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import zip_longest
 
-from kernelskill.backends.recorder.addresses import AddressPair, RecordingsDiffer
+from kernelskill.backends.recorder.addresses import TENSOR_MAP_MARK, AddressPair, RecordingsDiffer
 from kernelskill.backends.recorder.operations import LinePair, operation
 from kernelskill.backends.recorder.ordering import unjoined_streams
 from kernelskill.backends.recorder.transcript import Line, RecordedCall, Transcript, TranscriptError
@@ -190,19 +190,27 @@ def _state_notes(first: Transcript, second: Transcript) -> list[str]:
 
 
 _NOT_COMPARED = frozenset(
-    {"destination", "source", "address", "allocation", "graph", "of", "id", "stream", "event"}
+    {"destination", "source", "address", "allocation", "graph", "of", "origin", "id", "stream", "event"}
 )
 
 
 def _shape(first: RecordedCall, second: RecordedCall) -> list[object]:
     """Return what a call asks for, without where its memory lies and what its handles are called."""
-    shape: list[object] = []
-    for a, b in zip_longest(first.lines, second.lines, fillvalue={"op": "nothing"}):
-        fields: dict[str, object] = {}
-        for key, value in a.items():
-            if key == "arguments" and isinstance(value, list) and isinstance(b.get(key), list):
-                fields[key] = [x if x == y else "address" for x, y in zip_longest(value, b[key])]
-            elif key not in _NOT_COMPARED:
-                fields[key] = value if value == b.get(key) else "differs"
-        shape.append(fields)
-    return shape
+    lines = zip_longest(_compared(first), _compared(second), fillvalue={"op": "nothing"})
+    return [
+        {key: _common(value, b.get(key)) for key, value in a.items() if key not in _NOT_COMPARED}
+        for a, b in lines
+    ]
+
+
+def _compared(call: RecordedCall) -> list[Line]:
+    """Leave out what the runtime itself does once a process, on first use."""
+    return [line for line in call.lines if line["op"] != "create_stream"]
+
+
+def _common(first: object, second: object) -> object:
+    if isinstance(first, list) and isinstance(second, list):
+        return [_common(a, b) for a, b in zip_longest(first, second)]
+    if first != second or (isinstance(first, str) and TENSOR_MAP_MARK in first):
+        return "differs"
+    return first

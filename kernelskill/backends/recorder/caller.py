@@ -34,7 +34,7 @@ _SCALAR_CLASS = re.compile(r"^(__half|__nv_\w+)$")
 _MAX_ALIGNMENT = 16
 
 
-class UnknownArgument(Exception):  # noqa: N818 - a fact about the signature, not a failure
+class UnknownArgument(Exception):
     """A scalar parameter has a type that cannot be passed by value here."""
 
 
@@ -124,6 +124,6 @@ def _alignment(element: ElementType) -> int:
     if stated:
         return int(stated.group(1))
     lane_bytes = element.size_bytes // element.lanes
-    if element.lanes in (1, 3) or _SCALAR_CLASS.match(element.name) and element.lanes == 1:
+    if element.lanes in (1, 3) or (_SCALAR_CLASS.match(element.name) and element.lanes == 1):
         return lane_bytes
     return min(_MAX_ALIGNMENT, element.size_bytes)

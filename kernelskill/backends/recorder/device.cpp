@@ -200,7 +200,7 @@ RECORDER_API cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int
 }
 
 RECORDER_API cudaError_t cudaDeviceReset() {
-  refuse("the launcher calls cudaDeviceReset: it would end every buffer of its caller", Direct::impossible);
+  refuse("the launcher calls cudaDeviceReset: it would end every buffer of its caller", Direct::broken);
 }
 
 RECORDER_API cudaError_t cudaDeviceSetLimit(cudaLimit limit, size_t value) {

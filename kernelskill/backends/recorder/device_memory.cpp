@@ -32,7 +32,7 @@ uint64_t place(uint64_t size) {
   const uint64_t room = (size + kAlignment - 1) / kAlignment * kAlignment;
   const uint64_t gap = random_gap();
   spanned += room + gap;
-  if (spanned > kMaxSpan) refuse("the launcher allocates more memory than any GPU has", Direct::impossible);
+  if (spanned > kMaxSpan) refuse("the launcher allocates more memory than any GPU has", Direct::broken);
   if (descending) {
     cursor -= room + gap;
     return cursor;

@@ -71,8 +71,8 @@ cudaError_t release_temporary(void* pointer, bool asynchronous, cudaStream_t han
   Allocation* found = find_allocation(pointer);
   const bool exact = found != nullptr && found->base == reinterpret_cast<uint64_t>(pointer);
   if (!exact || found->kind != Allocation::Kind::temporary)
-    refuse(std::string("the launcher frees memory that it did not allocate (") + what + ")", Direct::impossible);
-  if (found->freed) refuse(std::string("the launcher frees memory twice (") + what + ")", Direct::impossible);
+    refuse(std::string("the launcher frees memory that it did not allocate (") + what + ")", Direct::broken);
+  if (found->freed) refuse(std::string("the launcher frees memory twice (") + what + ")", Direct::broken);
   release(*found);
   count_operation();
   Line("release")

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,11 +31,11 @@ class Ending:
 
 
 @contextmanager
-def sandbox_folder(host: Path, caller: Path) -> Iterator[Path]:
-    """Make the only folder that candidate code can see: its own host object and its caller."""
+def sandbox_folder(files: Mapping[str, Path]) -> Iterator[Path]:
+    """Make the only folder that candidate code can see: copies of these files, under these names."""
     folder = Path(tempfile.mkdtemp(prefix="kernelskill-record-")).resolve()
     try:
-        for source, name in ((host, "host.so"), (caller, "caller.so")):
+        for name, source in files.items():
             shutil.copyfile(source, folder / name)
             (folder / name).chmod(0o444)
         folder.chmod(0o755)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import functools
+import re
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from kernelskill.backends.elf import ElfFile
 from kernelskill.backends.recorder.caller import caller_source
 from kernelskill.backends.toolchain import Toolchain
 from kernelskill.errors import ToolchainError
@@ -21,6 +23,7 @@ _FLAGS = ("-std=c++17", "-O1", "-fvisibility=hidden")
 _LINK_FLAGS = ("-rdynamic", "-Wl,--no-as-needed", "-ldl", "-lm", "-lpthread", "-lrt")
 """The host object finds the C and C++ libraries in the recorder, whether or not that uses them itself."""
 _WORKERS = 4
+_SYMBOL = re.compile(r"[A-Za-z_.$][A-Za-z0-9_.$]*\Z")
 
 
 def recorder_program(toolchain: Toolchain) -> Path:
@@ -39,6 +42,49 @@ def caller_library(signature: Signature, toolchain: Toolchain) -> Path:
         ToolchainError: The host compiler refuses it.
     """
     return _caller_library(cache_dir(), caller_source(signature), toolchain)
+
+
+def stand_ins(undefined: tuple[str, ...], toolchain: Toolchain) -> Path | None:
+    """Return a library that refuses, by name and only when called, what the recorder does not have.
+
+    Args:
+        undefined: Symbols that a host object asks for.
+        toolchain: Compiles it.
+
+    Raises:
+        ToolchainError: The host compiler refuses it.
+    """
+    known = _provided(recorder_program(toolchain))
+    names = sorted({n for n in undefined if _SYMBOL.match(n)} - known)
+    return _stand_ins(cache_dir(), tuple(names), toolchain) if names else None
+
+
+@functools.cache
+def _provided(program: Path) -> frozenset[str]:
+    symbols = ElfFile(program.read_bytes(), "the recorder").dynamic_symbols
+    return frozenset(symbol.name for symbol in symbols if symbol.section != 0)
+
+
+@functools.lru_cache(maxsize=256)
+def _stand_ins(home: Path, names: tuple[str, ...], toolchain: Toolchain) -> Path:
+    lines = ['extern "C" [[noreturn]] void kernelskill_missing(const char* name);']
+    for n, name in enumerate(names):
+        lines.append(
+            f'extern "C" __attribute__((visibility("default"))) void missing_{n}() __asm__("{name}");'
+        )
+        lines.append(f'void missing_{n}() {{ kernelskill_missing("{name}"); }}')
+    source = "\n".join(lines) + "\n"
+    key = sha256_text(canonical_json([source, toolchain.gxx_version]))
+
+    def build(folder: Path) -> None:
+        (folder / "missing.cpp").write_text(source, encoding="utf-8")
+        _run(
+            toolchain,
+            ["-O1", "-shared", "-fPIC", "-fvisibility=hidden", "missing.cpp", "-o", "missing.so"],
+            folder,
+        )
+
+    return _cache(home).get_or_build(key, build) / "missing.so"
 
 
 @functools.cache

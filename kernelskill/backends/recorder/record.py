@@ -11,7 +11,7 @@ from kernelskill.backends.recorder.addresses import HostAddress, RecordingsDiffe
 from kernelskill.backends.recorder.assemble import BadLauncher, assemble
 from kernelskill.backends.recorder.caller import UnknownArgument
 from kernelskill.backends.recorder.process import Ending, run_layouts, sandbox_folder
-from kernelskill.backends.recorder.programs import caller_library, recorder_program
+from kernelskill.backends.recorder.programs import caller_library, recorder_program, stand_ins
 from kernelskill.backends.recorder.specification import specification_text
 from kernelskill.backends.recorder.system_calls import describe_system_call
 from kernelskill.backends.recorder.transcript import (
@@ -57,9 +57,8 @@ def record(
         ToolchainError: The recorder cannot be compiled.
     """
     try:
-        caller = caller_library(signature, toolchain)
         program = recorder_program(toolchain)
-        with sandbox_folder(Path(build.folder) / "host.so", caller) as folder:
+        with sandbox_folder(_files(build, signature, toolchain)) as folder:
             endings = run_layouts(
                 program,
                 lambda layout: specification_text(
@@ -70,7 +69,32 @@ def record(
             )
     except UnknownArgument as fact:
         return Unrecordable(status=Status.UNSUPPORTED, reason=str(fact))
-    return _judge(build, signature, call, endings, timeout_s)
+    return _readable(_judge(build, signature, call, endings, timeout_s), build)
+
+
+def _files(build: Build, signature: Signature, toolchain: Toolchain) -> dict[str, Path]:
+    files = {
+        "host.so": Path(build.folder) / "host.so",
+        "caller.so": caller_library(signature, toolchain),
+    }
+    missing = stand_ins(build.undefined_symbols, toolchain)
+    return files if missing is None else {**files, "missing.so": missing}
+
+
+def _readable(outcome: LaunchPlan | Unrecordable, build: Build) -> LaunchPlan | Unrecordable:
+    """Put kernels' names as people write them into the texts for people."""
+    names = sorted(((k.name, k.display_name) for k in build.kernels), key=lambda pair: -len(pair[0]))
+
+    def readable(text: str) -> str:
+        for mangled, name in names:
+            text = text.replace(mangled, name) if mangled != name else text
+        return text
+
+    if isinstance(outcome, Unrecordable):
+        return outcome.model_copy(update={"reason": readable(outcome.reason)})
+    if not outcome.notes:
+        return outcome
+    return outcome.model_copy(update={"notes": tuple(map(readable, outcome.notes))})
 
 
 def _judge(
@@ -148,8 +172,9 @@ def _ended_early(line: Line) -> Unrecordable:
     if line["op"] == "harness":
         raise HarnessError(str(line.get("reason"))[:1000])
     if line["op"] == "refuse":
+        broken = line.get("broken") is True
         return Unrecordable(
-            status=Status.UNSUPPORTED,
+            status=Status.RUNTIME_ERROR if broken else Status.UNSUPPORTED,
             reason=str(line.get("reason"))[:1000],
             direct_possible=line.get("direct") is True,
         )

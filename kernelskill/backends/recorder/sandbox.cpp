@@ -27,7 +27,7 @@ namespace recorder {
 namespace {
 
 constexpr uid_t kNobody = 65534;
-constexpr rlim_t kAddressBytes = 4ull << 30;
+constexpr rlim_t kAddressBytes = 2ull << 30;
 constexpr rlim_t kFileBytes = 256ull << 20;
 
 #if defined(__x86_64__)

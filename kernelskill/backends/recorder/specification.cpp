@@ -82,8 +82,6 @@ void read_line(const std::string& line, Specification& out) {
     std::string name;
     words >> name;
     words >> out.variables[name];
-  } else if (subject == "undefined") {
-    out.undefined.push_back(rest_of(words));
   } else if (subject == "buffer") {
     Buffer buffer;
     words >> buffer.size;

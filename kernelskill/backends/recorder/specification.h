@@ -55,7 +55,6 @@ struct Specification {
   Gpu gpu;
   std::map<std::string, Kernel> kernels;
   std::map<std::string, uint64_t> variables;  // device variable to size
-  std::vector<std::string> undefined;         // symbols that the host object asks for
   std::vector<Buffer> buffers;
   std::vector<Argument> arguments;
   std::string symbol;

@@ -37,7 +37,6 @@ def specification_text(
             f"{kernel.max_threads} {len(kernel.parameters)} {layout_words}"
         )
     lines += [f"variable {variable.name} {variable.size_bytes}" for variable in build.variables]
-    lines += [f"undefined {name.partition('@')[0]}" for name in build.undefined_symbols]
     lines += [f"buffer {size} {name}" for name, size in call.buffers.items()]
     lines += [_argument_line(parameter, call) for parameter in signature.parameters]
     lines += [f"symbol {ENTRY_SYMBOL}", f"root {root}", f"run {layout} {CALLS} {math.ceil(timeout_s) + 1}"]

@@ -11,6 +11,7 @@ namespace {
 
 struct Event {
   uint64_t id = 0;
+  bool recorded = false;       // waiting for an event that was never recorded is no wait
   Capture* capture = nullptr;  // the capture it was last recorded in
 };
 
@@ -77,6 +78,7 @@ cudaError_t record_event(cudaEvent_t handle, cudaStream_t stream_handle) {
   if (event == nullptr) return bad_handle("cudaEventRecord");
   Stream* stream = nullptr;
   if (const cudaError_t code = ready_for_work(stream_handle, "cudaEventRecord", &stream)) return code;
+  event->recorded = true;
   event->capture = stream->capture;
   operation_on("record_event", *stream).number("event", event->id).write();
   return cudaSuccess;
@@ -87,6 +89,7 @@ cudaError_t wait_event(cudaStream_t stream_handle, cudaEvent_t handle) {
   if (event == nullptr) return bad_handle("cudaStreamWaitEvent");
   Stream* stream = find_stream(stream_handle);
   if (stream == nullptr) return bad_handle("cudaStreamWaitEvent");
+  if (!event->recorded) return cudaSuccess;
   const bool captured = event->capture != nullptr && event->capture->open;
   if (captured && stream->capture == nullptr && !stream->legacy) stream->capture = event->capture;
   if (stream->capture != nullptr && event->capture != stream->capture) {
@@ -307,7 +310,7 @@ RECORDER_API cudaError_t cudaEventSynchronize(cudaEvent_t handle) {
   const Event* event = find_event(handle);
   if (event == nullptr) return bad_handle("cudaEventSynchronize");
   if (const cudaError_t code = ready_for_host_call("cudaEventSynchronize")) return code;
-  synchronize("event", 0, event->id);
+  if (event->recorded) synchronize("event", 0, event->id);
   return cudaSuccess;
 }
 

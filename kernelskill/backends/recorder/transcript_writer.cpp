@@ -154,7 +154,11 @@ void note(const std::string& text) {
 }
 
 void refuse(const std::string& reason, Direct direct) {
-  Line("refuse").text("reason", reason).flag("direct", direct == Direct::possible).write();
+  Line("refuse")
+      .text("reason", reason)
+      .flag("direct", direct == Direct::possible)
+      .flag("broken", direct == Direct::broken)
+      .write();
   flush_transcript();
   leave(3);
 }

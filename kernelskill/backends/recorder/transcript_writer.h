@@ -7,8 +7,9 @@
 
 namespace recorder {
 
-// Whether the launcher itself could run on a real GPU although it cannot be recorded.
-enum class Direct { possible, impossible };
+// What becomes of a launcher on a real GPU that cannot be recorded: it could run there, it may not, or it
+// breaks there too.
+enum class Direct { possible, impossible, broken };
 
 // One line of the transcript, built field by field.
 class Line {
