@@ -49,13 +49,14 @@ def surround_loop(
     inner = indent + _INDENT
     lines = [*opening, *(f"{_INDENT}{line}" for line in before)]
     edits.insert_line_before(place, f"\n{indent}".join(lines))
-    _indent_lines(unit, edits, Span(loop.node.start_byte, loop.node.end_byte))
+    indent_lines(unit, edits, Span(loop.node.start_byte, loop.node.end_byte))
     edits.insert_after(loop.node, "".join(f"\n{inner}{line}" for line in after) + f"\n{indent}{closing[0]}")
 
 
-def _indent_lines(unit: SourceUnit, edits: EditSet, span: Span) -> None:
-    """Move the first line of a range, and every later one, right by one step."""
-    edits.insert_before(span, _INDENT)
+def indent_lines(unit: SourceUnit, edits: EditSet, span: Span, *, first: bool = True) -> None:
+    """Move the lines of a range right by one step, the first one only where asked."""
+    if first:
+        edits.insert_before(span, _INDENT)
     for line in range(unit.line_of(span) + 1, unit.line_of(span.end - 1) + 1):
         place = unit.syntax.line_span(line)
         text = unit.text_of(place)
