@@ -38,7 +38,7 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "cuDeviceGetCount": (POINTER(c_int),),
     "cuDeviceGet": (POINTER(c_int), c_int),
     "cuDeviceGetName": (c_char_p, c_int, c_int),
-    "cuDeviceGetUuid": (c_void_p, c_int),
+    "cuDeviceGetUuid_v2": (c_void_p, c_int),
     "cuDeviceGetAttribute": (POINTER(c_int), c_int, c_int),
     "cuDeviceTotalMem_v2": (POINTER(c_size_t), c_int),
     "cuDevicePrimaryCtxRetain": (POINTER(c_void_p), c_int),
@@ -88,7 +88,7 @@ class Driver:
     """The loaded driver library.
 
     Raises:
-        OSError: There is no driver library.
+        OSError: There is no driver library, or it is too old.
         DriverError: The driver does not start, for example because there is no device.
     """
 
@@ -96,7 +96,9 @@ class Driver:
         # global, so that the replay core finds the driver's functions
         self._library = ctypes.CDLL(LIBRARY, mode=ctypes.RTLD_GLOBAL)
         for name, arguments in _SIGNATURES.items():
-            function = getattr(self._library, name)
+            function = getattr(self._library, name, None)
+            if function is None:
+                raise OSError(f"{LIBRARY} lacks {name}: the driver is too old")
             function.argtypes = arguments
             function.restype = c_int
         self._library.cuGetErrorName.argtypes = (c_int, POINTER(c_char_p))
@@ -144,7 +146,7 @@ class Driver:
     def device_uuid(self, index: int) -> str:
         """Return the UUID of a device as 32 hex digits."""
         raw = ctypes.create_string_buffer(16)
-        self.call("cuDeviceGetUuid", raw, self.device(index))
+        self.call("cuDeviceGetUuid_v2", raw, self.device(index))
         return raw.raw.hex()
 
     def device_attribute(self, index: int, attribute: int) -> int:

@@ -133,7 +133,8 @@ class PlanMemory:
 
     def damaged_guards(self) -> tuple[str, ...]:
         """Return the names of regions whose guard bands no longer hold the poison byte."""
-        return tuple(region.name for region in self._regions.values() if self._is_damaged(region))
+        in_order = (self._regions[number] for number in sorted(self._regions))
+        return tuple(region.name for region in in_order if self._is_damaged(region))
 
     def reset(self, stream: int) -> None:
         """Bring everything back to the last `fill`, in stream order."""
