@@ -43,6 +43,13 @@ class SystemClock:
         return monotonic()
 
 
+@dataclass
+class StopFlag:
+    """Set from outside to stop a run at the next safe point."""
+
+    is_set: bool = False
+
+
 class RunFolder:
     """The files of one run. It can be copied to another machine and resumed there."""
 

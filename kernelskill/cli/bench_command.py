@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
 from kernelskill.cli import options
 from kernelskill.cli.progress import make_progress
 from kernelskill.report import figures
 from kernelskill.runs import SystemClock, new_run_name
-from kernelskill.sweep.bench import RESULTS_FILE, BenchOptions, BenchResults, BenchRow, run_bench
-from kernelskill.tasks.suite import load_suite
+
+if TYPE_CHECKING:
+    from kernelskill.sweep.bench import BenchResults, BenchRow
 
 EXIT_FAILED = 1
 
@@ -43,6 +42,9 @@ def bench(
     Results with their conditions stand in OUT/results.json. A bench that was stopped goes on with
     the same --out: finished tasks are kept, the one under way is resumed.
     """
+    from kernelskill.sweep.bench import RESULTS_FILE, BenchOptions, run_bench
+    from kernelskill.tasks.suite import load_suite
+
     tasks = load_suite(suite)
     config = options.settings(
         {
@@ -71,7 +73,7 @@ def bench(
     if as_json:
         typer.echo(results.model_dump_json(indent=1))
     else:
-        _print_table(results, folder)
+        _print_table(results, folder / RESULTS_FILE)
     return EXIT_FAILED if any(row.outcome == "failed" for row in results.rows) else 0
 
 
@@ -80,7 +82,10 @@ def _print_row(row: BenchRow) -> None:
     typer.echo(f"{row.task:<24} {gain:<18} {' + '.join(row.accepted) or row.best_try or row.reason}")
 
 
-def _print_table(results: BenchResults, folder: Path) -> None:
+def _print_table(results: BenchResults, file: Path) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
     table = Table("task", "outcome", "speedup", "of the roof", "tried", "changes", box=None, pad_edge=False)
     for row in results.rows:
         fractions = [case.roof_fraction for case in row.cases if case.roof_fraction is not None]
@@ -96,5 +101,5 @@ def _print_table(results: BenchResults, folder: Path) -> None:
     improved = sum(row.outcome == "improved" for row in results.rows)
     typer.echo(
         f"{improved} of {len(results.rows)} improved; geometric mean over all {results.geometric_mean:.2f}x "
-        f"(a task without gain counts as 1); {folder / RESULTS_FILE}"
+        f"(a task without gain counts as 1); {file}"
     )

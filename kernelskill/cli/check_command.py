@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kernelskill.cli import options
 from kernelskill.cli.progress import spinner
 from kernelskill.cli.run_command import KernelArgument, TestsOption
-from kernelskill.session.check import CheckResult, check_kernel
+
+if TYPE_CHECKING:
+    from kernelskill.session.check import CheckResult
 
 EXIT_WRONG = 1
 
@@ -29,6 +31,8 @@ def check(
     as_json: Annotated[bool, typer.Option("--json", help="Print the evaluation as JSON.")] = False,
 ) -> int:
     """Build a kernel and verify it with its test; exits with 1 where it is wrong."""
+    from kernelskill.session.check import check_kernel
+
     config = options.settings(
         {"device": device, "keep_exact": keep_exact, "accept_weak_test": accept_weak_test},
         folder=Path.cwd(),

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 from rich.text import Text
 
-from kernelskill.session.checkup import Finding, checkup
+if TYPE_CHECKING:
+    from kernelskill.session.checkup import Finding
 
 _MARKS = {"ok": ("ok", "green"), "limited": ("--", "yellow"), "missing": ("no", "red")}
 
@@ -21,6 +22,8 @@ def doctor(
 
     Exits with 0 where `kernelskill run` can work, on a GPU or emulated, else with 3.
     """
+    from kernelskill.session.checkup import checkup
+
     findings = checkup()
     usable = all(finding.state != "missing" for finding in findings)
     if as_json:

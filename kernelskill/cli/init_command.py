@@ -9,8 +9,6 @@ import typer
 
 from kernelskill.errors import UsageError
 from kernelskill.runs import write_atomically
-from kernelskill.tasks.draft import draft_tests
-from kernelskill.tasks.sources import require_file
 
 
 def init(
@@ -22,6 +20,9 @@ def init(
     stdout: Annotated[bool, typer.Option("--stdout", help="Print instead of writing.")] = False,
 ) -> None:
     """Draft a test.py from the launcher's signature; you fill in the reference."""
+    from kernelskill.tasks.draft import draft_tests
+    from kernelskill.tasks.sources import require_file
+
     require_file(kernel, "kernel")
     text = draft_tests(kernel.read_text(encoding="utf-8-sig"))
     if stdout:

@@ -6,7 +6,6 @@ import json
 import sys
 from typing import Annotated
 
-import click
 import typer
 
 from kernelskill import __version__
@@ -29,6 +28,12 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+# typer carries its own copy of click in newer versions and uses the installed one in older ones; its
+# public exception leads to the right base class in both.
+_CliUsageError: type[Exception] = typer.BadParameter.__mro__[1]
+_CliError: type[Exception] = typer.BadParameter.__mro__[2]
 
 
 def _print_version(value: bool) -> None:
@@ -73,15 +78,17 @@ def run_program(arguments: list[str]) -> int:
     except KernelSkillError as error:
         _show_error(error.message, error.remedy, error.exit_code, as_json="--json" in arguments)
         return error.exit_code
-    except click.exceptions.Exit as exit_:
+    except typer.Exit as exit_:
         return exit_.exit_code
-    except click.ClickException as error:
-        command = (
-            error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "kernelskill"
+    except _CliError as error:
+        if type(error).__name__ == "NoArgsIsHelpError":
+            typer.echo(getattr(error, "message", ""))
+            return 2
+        _show_error(
+            _usage_message(error), f"see `{_command_path(error)} --help`", 2, as_json="--json" in arguments
         )
-        _show_error(error.format_message(), f"see `{command} --help`", 2, as_json="--json" in arguments)
         return 2
-    except (KeyboardInterrupt, click.Abort):
+    except (KeyboardInterrupt, typer.Abort):
         _show_error("interrupted", "", 130, as_json="--json" in arguments)
         return 130
     except BrokenPipeError:
@@ -98,3 +105,13 @@ def _show_error(message: str, remedy: str, code: int, *, as_json: bool) -> None:
     typer.echo(f"kernelskill: {message}", err=True)
     if remedy:
         typer.echo(f"  {remedy}", err=True)
+
+
+def _usage_message(error: Exception) -> str:
+    text: str = getattr(error, "format_message", lambda: str(error))()
+    return text.strip() or "give a command"
+
+
+def _command_path(error: Exception) -> str:
+    context = getattr(error, "ctx", None) if isinstance(error, _CliUsageError) else None
+    return context.command_path if context is not None else "kernelskill"

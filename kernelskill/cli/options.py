@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from kernelskill.config import RunConfig, load_config, parse_duration, process_environment
-from kernelskill.session import StopFlag
+from kernelskill.runs import StopFlag
 
 Device = Annotated[
     str | None,

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
-from rich.markdown import Markdown
 
 from kernelskill.cli import options
 from kernelskill.cli.progress import make_progress, spinner
 from kernelskill.errors import UsageError
 from kernelskill.events import read_events
-from kernelskill.report.markdown import headline, render
-from kernelskill.report.view import RunView, build_view
 from kernelskill.runs import RunFolder, SystemClock, new_run_name
-from kernelskill.session import Session
+
+if TYPE_CHECKING:
+    from kernelskill.report.view import RunView
 
 KernelArgument = Annotated[Path, typer.Argument(help="The .cu file.", show_default=False)]
 TestsOption = Annotated[Path, typer.Option("--tests", "-t", help="Its test.py.", show_default=False)]
@@ -48,6 +46,8 @@ def run(
     The run folder holds the optimised source under `result/`, a patch for every accepted change, a
     standalone reproducer and `report.md`. It can be killed and continued with `kernelskill resume`.
     """
+    from kernelskill.session import Session
+
     config = options.settings(
         {
             "device": device,
@@ -83,6 +83,8 @@ def resume(
     quiet: options.Quiet = False,
 ) -> None:
     """Continue a run that was stopped or killed; nothing finished is done again."""
+    from kernelskill.session import Session
+
     progress = make_progress(as_json=as_json, quiet=quiet)
     with options.stop_on_interrupt() as stop:
         session = Session.resume(
@@ -99,6 +101,12 @@ def report(
     raw: Annotated[bool, typer.Option("--markdown", help="Print Markdown as it is.")] = False,
 ) -> None:
     """Show the report of a run, finished or not."""
+    from rich.console import Console
+    from rich.markdown import Markdown
+
+    from kernelskill.report.markdown import render
+    from kernelskill.report.view import build_view
+
     run_folder = RunFolder.open(folder)
     events = list(read_events(run_folder.events))
     if not any(event.kind == "baseline_measured" for event in events):
@@ -118,6 +126,8 @@ def report(
 
 
 def _print_result(view: RunView, folder: Path, *, as_json: bool) -> None:
+    from kernelskill.report.markdown import headline
+
     if as_json:
         typer.echo(json.dumps({"kind": "result", **_summary(view, folder)}))
         return

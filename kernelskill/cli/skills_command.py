@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
-from rich.markdown import Markdown
-from rich.table import Table
 
-from kernelskill.experience.pool import ExperiencePool, SkillRecord
 from kernelskill.resources import data_dir, data_folder
-from kernelskill.skills.library import SkillLibrary, default_folders
+
+if TYPE_CHECKING:
+    from kernelskill.experience.pool import SkillRecord
+    from kernelskill.skills.library import SkillLibrary
 
 app = typer.Typer(help="List the skills or show one.", no_args_is_help=True)
 
@@ -26,6 +25,9 @@ FolderOption = Annotated[
 @app.command("list")
 def list_skills(as_json: JsonOption = False, folders: FolderOption = None) -> None:
     """List every skill with what it removes and how it has done so far."""
+    from rich.console import Console
+    from rich.table import Table
+
     library = _library(folders)
     records = _records()
     if as_json:
@@ -57,6 +59,9 @@ def show_skill(
     folders: FolderOption = None,
 ) -> None:
     """Show a skill: its text, parameters, preconditions and record."""
+    from rich.console import Console
+    from rich.markdown import Markdown
+
     skill = _library(folders).get(name)
     record = _records().get(skill.id)
     if as_json:
@@ -79,10 +84,14 @@ def show_skill(
 
 
 def _library(folders: list[Path] | None) -> SkillLibrary:
+    from kernelskill.skills.library import SkillLibrary, default_folders
+
     return SkillLibrary.load(default_folders(Path.cwd(), folders or ()))
 
 
 def _records() -> dict[str, SkillRecord]:
+    from kernelskill.experience.pool import ExperiencePool
+
     pool = ExperiencePool.open(data_dir() / "experience.sqlite", shipped=data_folder("experience_pool"))
     try:
         return {record.skill: record for record in pool.skill_records(evidence=("measured", "none"))}

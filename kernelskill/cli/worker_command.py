@@ -7,8 +7,6 @@ from typing import Annotated
 
 import typer
 
-from kernelskill.evaluation.spool_worker import serve
-
 
 def worker(
     folder: Annotated[Path, typer.Argument(help="The spool folder, shared or copied.", show_default=False)],
@@ -19,5 +17,7 @@ def worker(
 
     The searching side uses `--device spool:DIR`. Either side may be stopped at any time.
     """
+    from kernelskill.evaluation.spool_worker import serve
+
     done = serve(folder, device=device, until_empty=until_empty, log=typer.echo)
     typer.echo(f"{done} job{'' if done == 1 else 's'} done")

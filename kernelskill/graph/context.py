@@ -10,7 +10,7 @@ from kernelskill.evaluation.base import Evaluator
 from kernelskill.events import Clock, EventLog
 from kernelskill.experience.pool import ExperiencePool
 from kernelskill.policy.rank import Policy
-from kernelskill.runs import RunFolder
+from kernelskill.runs import RunFolder, StopFlag
 from kernelskill.schema.candidate import Candidate
 from kernelskill.schema.evaluation import Evaluation, Request
 from kernelskill.schema.event import Evaluated, Judged
@@ -25,13 +25,6 @@ MEMBERS = "members"
 PROPOSALS = "proposals"
 DIAGNOSES = "diagnoses"
 SLATES = "slates"
-
-
-@dataclass
-class StopFlag:
-    """Set from outside to stop at the next safe point."""
-
-    is_set: bool = False
 
 
 @dataclass

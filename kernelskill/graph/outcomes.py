@@ -24,7 +24,8 @@ from kernelskill.schema.proposal import Exactness, Proposal, Refusal, Slate
 from kernelskill.schema.run import Member, Round, Tried
 from kernelskill.search.frontier import best_member, updated_frontier
 from kernelskill.source.edits import unified_diff
-from kernelskill.source.features import candidate_features
+from kernelskill.source.features import features
+from kernelskill.source.unit import SourceUnit
 
 _NOT_ON_DEVICE = ("build", "record", "data", "wait")
 _STAYS_ALIVE = (VerdictKind.ACCEPTED, VerdictKind.TIE)
@@ -221,7 +222,13 @@ def _source_features(context: RoundContext, base: str) -> dict[str, float]:
     candidate: Candidate = context.member(base).candidate
     profile = context.diagnosis(base).profile
     hottest = profile.kernels[0].kernel if profile.kernels else ""
-    return candidate_features(candidate, hottest)
+    units = [SourceUnit.parse(file.text, file.path) for file in candidate.files]
+    kernels = [(unit, kernel) for unit in units for kernel in unit.kernels if not kernel.is_opaque]
+    # A display name may carry template arguments and namespaces; a lone kernel needs no name.
+    named = [pair for pair in kernels if pair[1].name == hottest.split("<")[0].rsplit("::", 1)[-1]]
+    for unit, kernel in named or kernels[:1]:
+        return features(unit, kernel)
+    return {}
 
 
 def _refusals(context: RoundContext, number: int) -> tuple[Refusal, ...]:

@@ -16,10 +16,10 @@ from kernelskill.evaluation.seeds import SeedFile
 from kernelskill.evaluation.task_parts import TaskParts
 from kernelskill.events import Clock, EventLog, Sink
 from kernelskill.experience.pool import ExperiencePool
-from kernelskill.graph.context import RoundContext, StopFlag
+from kernelskill.graph.context import RoundContext
 from kernelskill.policy.rank import Policy
 from kernelskill.resources import data_dir, data_folder
-from kernelskill.runs import RunFolder, RunState, fold
+from kernelskill.runs import RunFolder, RunState, StopFlag, fold
 from kernelskill.schema.base import canonical_json, sha256_text
 from kernelskill.schema.candidate import Candidate
 from kernelskill.schema.event import Note, RunResumed, RunStarted

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Literal
 
 from kernelskill import __version__
-from kernelskill.backends.cuda.detect import detect_gpus
+from kernelskill.backends.cuda.detect import find_gpus
 from kernelskill.backends.toolchain import Toolchain
-from kernelskill.errors import KernelSkillError
+from kernelskill.errors import DeviceUnavailable, KernelSkillError
 from kernelskill.experience.pool import ExperiencePool
 from kernelskill.resources import cache_dir, data_dir, data_folder
 from kernelskill.schema.base import Record
@@ -78,17 +78,17 @@ def _host_compiler() -> Finding:
 
 
 def _gpu() -> Finding:
-    found = detect_gpus()
-    if not found.gpus:
-        return Finding(
-            name="GPU",
-            state="limited",
-            detail=f"none ({found.reason}); --device emulated gives estimates",
-            remedy=found.remedy
-            or "measure on another machine with --device spool:DIR and `kernelskill worker DIR`",
-        )
-    names = ", ".join(f"cuda:{gpu.index} {gpu.name}" for gpu in found.gpus)
-    return Finding(name="GPU", state="ok", detail=f"{names}; driver {found.driver}")
+    remedy = "measure on another machine with --device spool:DIR and `kernelskill worker DIR` there"
+    try:
+        gpus = find_gpus()
+    except DeviceUnavailable as error:
+        detail = f"{error.message}; --device emulated gives estimates"
+        return Finding(name="GPU", state="limited", detail=detail, remedy=error.remedy or remedy)
+    if not gpus:
+        detail = "none; --device emulated gives estimates"
+        return Finding(name="GPU", state="limited", detail=detail, remedy=remedy)
+    names = ", ".join(f"cuda:{gpu.index} {gpu.name}" for gpu in gpus)
+    return Finding(name="GPU", state="ok", detail=f"{names}; CUDA {gpus[0].cuda}")
 
 
 def _counters() -> Finding:

@@ -13,11 +13,11 @@ from types import TracebackType
 from kernelskill.config import RunConfig
 from kernelskill.errors import KernelSkillError, RunInterrupted
 from kernelskill.events import Clock, Sink
-from kernelskill.graph.context import RoundContext, StopFlag
+from kernelskill.graph.context import RoundContext
 from kernelskill.report.outputs import write_outputs
 from kernelskill.report.reproducer import reproducer
 from kernelskill.report.view import RunView, build_view
-from kernelskill.runs import RunState, SystemClock, fold
+from kernelskill.runs import RunState, StopFlag, SystemClock, fold
 from kernelskill.schema.event import Failed, Interrupted, Note, RunFinished
 from kernelskill.schema.run import StopReason
 from kernelskill.session import rounds
