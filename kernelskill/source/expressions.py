@@ -8,39 +8,15 @@ from tree_sitter import Node
 
 from kernelskill.source.declarations import ParameterDef
 from kernelskill.source.definitions import FunctionDef
+from kernelskill.source.intrinsics import FAST_COUNTERPARTS as FAST_COUNTERPARTS
+from kernelskill.source.intrinsics import FLOAT_COUNTERPARTS as FLOAT_COUNTERPARTS
+from kernelskill.source.intrinsics import TRANSCENDENTALS as TRANSCENDENTALS
 from kernelskill.source.literals import NumberLiteral, read_number
 from kernelskill.source.pointers import pointer_reader
 from kernelskill.source.scopes import flow_of
 from kernelskill.source.syntax import Span, named, span_of, strip_parentheses, walk
 from kernelskill.source.unit import SourceUnit
 
-_BASE_NAMES = (
-    "acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh cospi erf erfc erfcinv erfcx erfinv exp "
-    "exp10 exp2 expm1 fabs fdim floor fma fmax fmin fmod frexp hypot ilogb j0 j1 jn ldexp lgamma log log10 log1p "
-    "log2 logb modf nearbyint nextafter norm3d norm4d normcdf normcdfinv pow rcbrt remainder remquo rhypot rint "
-    "round rsqrt scalbn sin sincos sincospi sinh sinpi sqrt tan tanh tgamma trunc y0 y1"
-)
-_TRANSCENDENTAL_NAMES = (
-    "sin cos tan sincos asin acos atan atan2 sinh cosh tanh exp exp2 exp10 expm1 log log2 log10 log1p pow erf erfc "
-    "lgamma tgamma cbrt sinpi cospi"
-)
-FLOAT_COUNTERPARTS = {base: f"{base}f" for base in _BASE_NAMES.split()}
-"""Double-precision function to its single-precision counterpart."""
-TRANSCENDENTALS = frozenset(_TRANSCENDENTAL_NAMES.split())
-"""Double-precision names of functions that take tens of instructions."""
-FAST_COUNTERPARTS = {
-    "sinf": "__sinf",
-    "cosf": "__cosf",
-    "tanf": "__tanf",
-    "expf": "__expf",
-    "exp10f": "__exp10f",
-    "logf": "__logf",
-    "log2f": "__log2f",
-    "log10f": "__log10f",
-    "powf": "__powf",
-    "sincosf": "__sincosf",
-}
-"""Single-precision function to its less precise intrinsic."""
 _FLOAT_RETURNING = frozenset(FLOAT_COUNTERPARTS.values()) | {
     *FAST_COUNTERPARTS.values(),
     *(

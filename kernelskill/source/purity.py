@@ -5,39 +5,10 @@ from __future__ import annotations
 from tree_sitter import Node
 
 from kernelskill.source.expansion import parse_expression
-from kernelskill.source.expressions import FAST_COUNTERPARTS, FLOAT_COUNTERPARTS
+from kernelskill.source.intrinsics import PURE_FUNCTIONS
 from kernelskill.source.syntax import named, walk
 from kernelskill.source.unit import SourceUnit
 
-_INTRINSIC_NAMES = (
-    "min max abs labs llabs umin umax isnan isinf isfinite signbit __ldg __popc __popcll __clz __clzll __ffs "
-    "__ffsll __brev __byte_perm __mul24 __umul24 __mulhi __umulhi __float2int_rn __float2int_rz "
-    "__int2float_rn __float_as_int __int_as_float __float2half __half2float __half22float2 __float22half2_rn "
-    "__float2half_rn __hadd __hmul __hfma __hadd2 __hmul2 __hfma2 __hsub __hdiv __hmax __hmin __fdividef "
-    "__saturatef __frcp_rn __fsqrt_rn __frsqrt_rn __fadd_rn __fmul_rn __fmaf_rn __dp4a float double int "
-    "unsigned long size_t make_float2 make_float3 make_float4 make_int2 make_int4 make_uint4 make_double2 "
-    "float2 float4 __float2bfloat16 __bfloat162float dim3 sizeof"
-)
-_PURE = (
-    frozenset(FLOAT_COUNTERPARTS)
-    | frozenset(FLOAT_COUNTERPARTS.values())
-    | frozenset(FAST_COUNTERPARTS.values())
-    | frozenset(_INTRINSIC_NAMES.split())
-) - frozenset(
-    {
-        "sincos",
-        "sincosf",
-        "__sincosf",
-        "sincospi",
-        "sincospif",
-        "modf",
-        "modff",
-        "frexp",
-        "frexpf",
-        "remquo",
-        "remquof",
-    }
-)
 _CASTS = ("static_cast", "reinterpret_cast", "const_cast")
 _DEPTH = 8
 
@@ -52,7 +23,7 @@ def called_name(unit: SourceUnit, call: Node) -> str:
 def is_pure_call(unit: SourceUnit, call: Node, depth: int = 0) -> bool:
     """Whether a call certainly only computes a value from its arguments and memory."""
     name = called_name(unit, call)
-    if name in _PURE or name in _CASTS:
+    if name in PURE_FUNCTIONS or name in _CASTS:
         return True
     macro = unit.macro(name)
     if macro is not None:
@@ -104,6 +75,6 @@ def _is_plain_macro(unit: SourceUnit, value: str) -> bool:
         if entry.type == "call_expression":
             function = entry.child_by_field_name("function")
             name = syntax.text_of(function).split("<")[0] if function is not None else ""
-            if name not in _PURE and name not in _CASTS:
+            if name not in PURE_FUNCTIONS and name not in _CASTS:
                 return False
     return bool(named(node)) or node.child_count == 0

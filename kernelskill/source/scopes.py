@@ -13,6 +13,8 @@ from tree_sitter import Node
 
 from kernelskill.source.declarations import ParameterDef, VariableDef
 from kernelskill.source.definitions import FunctionDef
+from kernelskill.source.expansion import expand_macro, parse_expression
+from kernelskill.source.intrinsics import takes_values
 from kernelskill.source.syntax import Span, ancestors, named, span_of, strip_parentheses, walk
 from kernelskill.source.unit import SourceUnit
 
@@ -224,18 +226,48 @@ def _initialisation(unit: SourceUnit, function: FunctionDef, node: Node) -> list
 
 
 def _reference_arguments(unit: SourceUnit, function: FunctionDef, node: Node) -> list[Write]:
-    """Return writes by functions of this file that take a variable by reference."""
+    """Return writes by calls that take, or may take, a variable by reference."""
     called, listed = node.child_by_field_name("function"), node.child_by_field_name("arguments")
-    if called is None or listed is None:
+    if called is None or listed is None or called.type == "primitive_type":
         return []
-    target = unit.function(unit.text_of(called).split("<")[0].split("::")[-1])
-    if target is None:
-        return []
-    found: list[Write] = []
-    for argument, parameter in zip(named(listed), target.parameters, strict=False):
-        if parameter.is_reference and not parameter.is_const:
-            found += _write(unit, function, node, argument, None, "&")
-    return found
+    arguments = named(listed)
+    name = unit.text_of(called).split("<")[0].removeprefix("std::")
+    target = unit.function(name.split("::")[-1])
+    macro = unit.macro(name)
+    if target is not None and macro is None:
+        pairs = zip(arguments, target.parameters, strict=False)
+        suspects = [argument for argument, p in pairs if p.is_reference and not p.is_const]
+    elif macro is not None:
+        texts = [unit.text_of(argument) for argument in arguments]
+        suspects = arguments if _may_write(expand_macro(macro, texts)) else []
+    else:
+        by_value = takes_values(name) or any(name == p.name for p in function.template_parameters)
+        by_value = by_value or any(child.type == "kernel_call_syntax" for child in node.children)
+        # A foreign function that reseats a pointer is not expected: pointers are followed past the call.
+        suspects = [] if by_value else [a for a in arguments if not _is_pointer(unit, function, a)]
+    return [write for argument in suspects for write in _write(unit, function, node, argument, None, "&")]
+
+
+def _is_pointer(unit: SourceUnit, function: FunctionDef, argument: Node) -> bool:
+    declared = resolve(unit, function, argument) if argument.type == "identifier" else None
+    return declared is not None and declared.pointer_depth > 0
+
+
+def _may_write(expansion: str | None) -> bool:
+    """Whether the expansion of a macro may assign to something."""
+    parsed = parse_expression(f"({expansion})") if expansion is not None else None
+    if parsed is None:
+        return True
+    syntax, value = parsed
+    for entry in walk(value):
+        if entry.type in ("assignment_expression", "update_expression"):
+            return True
+        called = entry.child_by_field_name("function") if entry.type == "call_expression" else None
+        if called is not None and called.type != "primitive_type":
+            name = syntax.text_of(called).split("<")[0].removeprefix("std::")
+            if not takes_values(name):
+                return True
+    return False
 
 
 def _end_of(write: Write) -> int:

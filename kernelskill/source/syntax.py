@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import tree_sitter_cuda
-from tree_sitter import Language, Node, Parser, Tree
+from tree_sitter import Language, Parser, Tree
+from tree_sitter import Node as Node
 
 from kernelskill.source.masking import QUALIFIER_WORDS, Mask, mask_false_templates, mask_source
 

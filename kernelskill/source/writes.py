@@ -11,6 +11,7 @@ from kernelskill.source.accesses import AccessMode, find_accesses, intrinsic_mod
 from kernelskill.source.declarations import ParameterDef
 from kernelskill.source.definitions import FunctionDef
 from kernelskill.source.dependence import Answer, no, unknown, yes
+from kernelskill.source.expressions import static_type
 from kernelskill.source.influence import influences
 from kernelskill.source.loops import Loop
 from kernelskill.source.pointers import pointer_reader
@@ -111,7 +112,7 @@ def _call_writes(
         if not _mentions(unit, function, argument, declared):
             continue
         found = reader.read(argument)
-        if found.root is not declared and _is_loaded_value(argument):
+        if found.root is not declared and _is_value(unit, function, argument):
             continue
         answer = _argument_written(unit, function, call, name, position, depth)
         if not answer.is_no:
@@ -123,15 +124,10 @@ def _mentions(unit: SourceUnit, function: FunctionDef, argument: Node, declared:
     return declared.name in _reaches(unit, function, argument)
 
 
-def _is_loaded_value(argument: Node) -> bool:
-    """Whether an argument is an arithmetic value, so that no pointer is passed."""
-    argument = strip_parentheses(argument)
-    return argument.type in (
-        "subscript_expression",
-        "number_literal",
-        "binary_expression",
-        "unary_expression",
-    ) or (argument.type in ("call_expression", "field_expression", "identifier", "conditional_expression"))
+def _is_value(unit: SourceUnit, function: FunctionDef, argument: Node) -> bool:
+    """Whether an argument is certainly a value, so that no pointer is passed."""
+    kind = static_type(unit, function, argument)
+    return bool(kind) and not kind.endswith("*")
 
 
 def _argument_written(

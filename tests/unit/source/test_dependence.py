@@ -44,6 +44,8 @@ DEVICE = (
         ("z[0] = y[0] + get(y) * GET(y, 2);", "no"),
         ("float* p = n ? y : z; *p = 1;", "unknown"),
         ("foreign(y);", "unknown"),
+        ("foreign(y[0], n);", "no"),
+        ("float* p = n ? y : z; foreign(p);", "unknown"),
         ("S s; s.q = y; s.q[0] = 1;", "unknown"),
         ("S s{y}; s.q[0] = 1;", "unknown"),
         ('asm volatile("st.global.f32 [%0], 0f00000000;" ::"l"(y));', "unknown"),
@@ -92,11 +94,14 @@ def test_aliasing():
     [
         ("for (int i = 0; i < n; ++i) { y[i] = n * 2; }", "yes"),
         ("for (int i = 0; i < n; ++i) { y[i] = n * 2; n = 3; }", "no"),
-        ("for (int i = 0; i < n; ++i) { y[i] = n * 2; set(n); }", "yes"),
+        ("for (int i = 0; i < n; ++i) { y[i] = n * 2; set(n); }", "no"),
+        ("for (int i = 0; i < n; ++i) { y[i] = n * 2; z[i] = fmaxf(n, i); }", "yes"),
+        ("for (int i = 0; i < n; ++i) { y[i] = n * 2; STEP(n); }", "no"),
+        ("for (int i = 0; i < n; ++i) { y[i] = n * 2; z[i] = TWICE(n); }", "yes"),
     ],
 )
 def test_invariant_variables(body, certainty):
-    unit, kernel = _kernel(body)
+    unit, kernel = _kernel(body, "#define STEP(v) v++\n#define TWICE(v) (2 * (v))")
     (loop,) = find_loops(unit, kernel)
     assert is_loop_invariant(unit, kernel, _node(unit, "n * 2"), loop).certainty.value == certainty
 
@@ -113,7 +118,7 @@ def test_effects_and_modified_variables():
         "int a = 0, b; for (int i = 0; i < n; ++i) { int c = i; a += c; y[i] = x[i]; foreign(b); }"
     )
     (loop,) = find_loops(unit, kernel)
-    assert variables_modified(unit, kernel, loop.span) == {"a"}
+    assert variables_modified(unit, kernel, loop.span) == {"a", "b"}
     found = effects(unit, kernel, loop.span)
     assert [a.base for a in found.memory_writes] == ["y"]
     assert found.unknown_calls == ("foreign",)
