@@ -1,15 +1,16 @@
-"""Bench: one candidate's build, its recorded plans and the worker that carries them out."""
+"""Bench: the worker that carries out one candidate's calls, and the plans recorded for them."""
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from kernelskill.backends.base import Backend, Call, RunOutcome, Unrecordable, Worker
 from kernelskill.errors import HarnessError
 from kernelskill.evaluation.calls import COPY_BYTES, Arrangement
+from kernelskill.evaluation.capabilities import AnyWorker, DirectWorker
 from kernelskill.schema.build import Build
 from kernelskill.schema.evaluation import Status
 from kernelskill.schema.launch_plan import LaunchPlan
@@ -50,18 +51,45 @@ class PlanBook:
         return plan
 
 
+Loader = Callable[[Call, int, int], Unrecordable | None]
+"""Takes a call, the size of its guard bands and the salt of its addresses."""
+
+
+def by_plan(plans: PlanBook, worker: Worker) -> Loader:
+    """Return a loader that replays recorded plans."""
+
+    def load(call: Call, guard_bytes: int, salt: int) -> Unrecordable | None:
+        plan = plans.plan(call)
+        if isinstance(plan, Unrecordable):
+            return plan
+        worker.load(plan, guard_bytes=guard_bytes, salt=salt)
+        return None
+
+    return load
+
+
+def by_call(worker: DirectWorker) -> Loader:
+    """Return a loader that lets the launcher run itself."""
+
+    def load(call: Call, guard_bytes: int, salt: int) -> Unrecordable | None:
+        worker.load_call(call, guard_bytes=guard_bytes, salt=salt)
+        return None
+
+    return load
+
+
 class Bench:
-    """A worker with the plans of its build and a folder for what comes back.
+    """A worker with a way to load calls and a folder for what comes back.
 
     Args:
-        plans: The build's plans.
+        loader: Makes a call the worker's current one.
         worker: A worker that holds the build; closed with the bench.
         folder: Where outputs are written; may be shared with nobody.
     """
 
-    def __init__(self, plans: PlanBook, worker: Worker, folder: Path) -> None:
-        self.plans = plans
+    def __init__(self, loader: Loader, worker: AnyWorker, folder: Path) -> None:
         self.worker = worker
+        self._loader = loader
         self._folder = folder
         folder.mkdir(parents=True, exist_ok=True)
 
@@ -74,13 +102,11 @@ class Bench:
         salt: int = 0,
         guard_bytes: int,
     ) -> Unrecordable | None:
-        """Load the plan of an arrangement and fill its memory."""
-        plan = self.plans.plan(arrangement.call)
-        if isinstance(plan, Unrecordable):
-            return plan
-        self.worker.load(plan, guard_bytes=guard_bytes, salt=salt)
-        self.worker.fill(contents, poison=poison)
-        return None
+        """Load the call of an arrangement and fill its memory."""
+        refused = self._loader(arrangement.call, guard_bytes, salt)
+        if refused is None:
+            self.worker.fill(contents, poison=poison)
+        return refused
 
     def run(self, timeout_s: float) -> RunOutcome:
         """Carry out the loaded plan once."""

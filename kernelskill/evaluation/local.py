@@ -11,13 +11,17 @@ from typing import Protocol
 
 from kernelskill.backends.base import Backend, Unrecordable
 from kernelskill.errors import HarnessError, WorkerDied
+from kernelskill.evaluation.answers import plan_facts, shapes_of, uncompiled, with_times
 from kernelskill.evaluation.calls import plain
-from kernelskill.evaluation.check import CheckProtocol, CheckReport, CheckRules
+from kernelskill.evaluation.capabilities import exclusive
+from kernelskill.evaluation.check import check_candidate
 from kernelskill.evaluation.demands import NOTHING_KNOWN, Demands
 from kernelskill.evaluation.probing import find_demands
+from kernelskill.evaluation.protocol import CheckProtocol, CheckRules
+from kernelskill.evaluation.sanitizing import sanitize
 from kernelskill.evaluation.seeds import SeedFile, SeedPool
 from kernelskill.evaluation.store import EvaluationStore
-from kernelskill.evaluation.time_stage import TimeReport, TimeStage
+from kernelskill.evaluation.time_stage import TimeStage
 from kernelskill.evaluation.timing import TimingRules
 from kernelskill.evaluation.trials import TrialSource, ValueSource
 from kernelskill.evaluation.workshop import Workshop
@@ -28,11 +32,10 @@ from kernelskill.schema.build import Build, BuildFailure
 from kernelskill.schema.candidate import Candidate
 from kernelskill.schema.device import Conditions, Evidence, Gpu
 from kernelskill.schema.evaluation import Evaluation, Request, StageSeconds, Status
-from kernelskill.schema.launch_plan import LaunchPlan
 from kernelskill.schema.profile import Profile
 from kernelskill.schema.task import Task
 
-DEVICE_STAGES = ("check", "time", "profile")
+DEVICE_STAGES = ("check", "sanitize", "time", "profile")
 
 
 class Closing(Protocol):
@@ -134,7 +137,7 @@ class LocalEvaluator:
             build = self._workshop.build(self.original)
             if isinstance(build, BuildFailure):
                 return NOTHING_KNOWN
-            with self._device:
+            with self._hold("check", []):
                 found = find_demands(self._protocol_of(pool, NOTHING_KNOWN), self._workshop, build)
             self.store.write("demands", key, found)
         return found
@@ -166,7 +169,7 @@ class LocalEvaluator:
         plan = self._workshop.plans(build).plan(plain(trial.extents, trial.bundle.scalars).call)
         if isinstance(plan, Unrecordable):
             raise HarnessError(f"candidate {candidate.digest[:12]} has no launch plan: {plan.reason}")
-        with self._device, self._watch("profile", []):
+        with self._hold("profile", []):
             run = self._backend.profile(build, plan, trial.bundle.contents(), depth="quick")
         profile = join_profile(
             run,
@@ -208,24 +211,32 @@ class LocalEvaluator:
             notes=trouble,
         )
         if isinstance(build, BuildFailure):
-            return _uncompiled(evaluation, build, tuple(seconds))
+            return uncompiled(evaluation, build, tuple(seconds))
         with self._watch("data", seconds):
             demands = self.demands(pool)
             protocol = self._protocol_of(pool, demands)
-            protocol.cases(request.depth)
-        with self._device, self._watch("check", seconds), self._workshop.bench(build) as bench:
-            report = protocol.check(bench, request.depth)
-        self._record_timed(protocol, build, report)
-        return self._with_plan(evaluation, build, protocol).model_copy(
-            update={
-                "status": report.status,
-                "detail": report.detail,
-                "checks": tuple(report.outcomes),
-                "unverified": (*report.unverified, *demands.notes),
-                "notes": (*trouble, *report.notes, *report.races),
-                "seconds": tuple(seconds),
-            }
-        )
+            refused = self._workshop.must_run_directly(build, protocol.plain_calls())
+        with self._hold("check", seconds), self._workshop.bench(build, directly=bool(refused)) as bench:
+            report = check_candidate(protocol, bench, request.depth)
+        plan = self._workshop.plans(build).plan(protocol.plain_call(self.task.timed_cases[0]))
+        if isinstance(plan, Unrecordable) and not refused:
+            report.fail(plan.status, f"case {self.task.timed_cases[0].label}: {plan.reason}")
+        if request.fresh and report.status is Status.PASSED:
+            with self._hold("sanitize", seconds):
+                sanitize(self._workshop, protocol, build, self._workshop.build(self.original), report)
+        notes = [f"the launcher ran itself, since it cannot be recorded: {refused.reason}"] if refused else []
+        facts = plan_facts(plan, directly=bool(refused)) | {
+            "kernels": build.kernels,
+            "commands": build.commands,
+            "status": report.status,
+            "detail": report.detail,
+            "checks": tuple(report.outcomes),
+            "shapes": shapes_of(protocol),
+            "unverified": (*report.unverified, *demands.notes),
+            "notes": (*trouble, *notes, *report.notes, *report.races),
+            "seconds": tuple(seconds),
+        }
+        return evaluation.model_copy(update=facts)
 
     def _time(
         self, request: Request, pool: SeedPool, check: Evaluation, trouble: tuple[str, ...]
@@ -239,9 +250,9 @@ class LocalEvaluator:
                 raise HarnessError("a candidate that was built before does not build any more")
         builds = [side for side in sides if isinstance(side, Build)]
         stage = self._time_stage(pool)
-        with self._device, self._watch("time", seconds):
+        with self._hold("time", seconds):
             report = stage.time(builds[0], builds[1] if len(builds) > 1 else None)
-        return _timed(check, report).model_copy(
+        return with_times(check, report).model_copy(
             update={
                 "key": request.key,
                 "stage": "time",
@@ -250,31 +261,6 @@ class LocalEvaluator:
                 "conditions": self.conditions(),
             }
         )
-
-    def _record_timed(self, protocol: CheckProtocol, build: Build, report: CheckReport) -> None:
-        """Make sure that the timed sizes have a plan too, where they were too large to run."""
-        for case in self.task.timed_cases if report.status is Status.PASSED else ():
-            plan = self._plan_of(protocol, build, case.index)
-            if isinstance(plan, Unrecordable):
-                report.status, report.detail = plan.status, f"case {case.label}: {plan.reason}"
-                return
-
-    def _plan_of(self, protocol: CheckProtocol, build: Build, case: int) -> LaunchPlan | Unrecordable:
-        trial = protocol.trial(next(c for c in self.task.cases if c.index == case), 0)
-        return self._workshop.plans(build).plan(plain(trial.extents, trial.bundle.scalars).call)
-
-    def _with_plan(self, evaluation: Evaluation, build: Build, protocol: CheckProtocol) -> Evaluation:
-        plan = self._plan_of(protocol, build, self.task.timed_cases[0].index)
-        facts: dict[str, object] = {"kernels": build.kernels, "commands": build.commands}
-        if isinstance(plan, LaunchPlan):
-            calls = plan.host_calls
-            facts |= {
-                "execution": "replayed",
-                "allocations": calls.allocations,
-                "synchronizations": calls.synchronizations,
-                "launches": calls.launches,
-            }
-        return evaluation.model_copy(update=facts)
 
     def _protocol_of(self, pool: SeedPool, demands: Demands) -> CheckProtocol:
         return CheckProtocol(
@@ -310,6 +296,12 @@ class LocalEvaluator:
         )
 
     @contextmanager
+    def _hold(self, stage: str, seconds: list[StageSeconds]) -> Iterator[None]:
+        """Have the device alone, and account for the time."""
+        with self._device, exclusive(self._backend), self._watch(stage, seconds):
+            yield
+
+    @contextmanager
     def _watch(self, stage: str, seconds: list[StageSeconds]) -> Iterator[None]:
         started = self._clock.seconds()
         try:
@@ -319,33 +311,3 @@ class LocalEvaluator:
             seconds.append(StageSeconds(stage=stage, seconds=took))
             if stage in DEVICE_STAGES:
                 self.store.count_device(took)
-
-
-def _uncompiled(
-    evaluation: Evaluation, failure: BuildFailure, seconds: tuple[StageSeconds, ...]
-) -> Evaluation:
-    first = failure.diagnostics[0] if failure.diagnostics else None
-    detail = "the compiler did not finish in time" if failure.timed_out else failure.log[:200]
-    if first is not None:
-        detail = f"{first.file}:{first.line}: {first.message}"
-    return evaluation.model_copy(
-        update={
-            "status": Status.COMPILE_ERROR,
-            "detail": detail,
-            "diagnostics": failure.diagnostics,
-            "commands": failure.commands,
-            "seconds": seconds,
-        }
-    )
-
-
-def _timed(check: Evaluation, report: TimeReport) -> Evaluation:
-    return check.model_copy(
-        update={
-            "status": report.status,
-            "detail": report.detail,
-            "timings": tuple(report.timings),
-            "incumbent_timings": tuple(report.incumbent_timings),
-            "paired": tuple(report.paired),
-        }
-    )

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from kernelskill.evaluation import calls
 from kernelskill.evaluation.calls import Arrangement
-from kernelskill.evaluation.check import CaseRun, CheckProtocol, CheckReport
+from kernelskill.evaluation.case_run import CaseRun, CheckReport
 from kernelskill.evaluation.demands import Demands
+from kernelskill.evaluation.protocol import CheckProtocol
 from kernelskill.evaluation.trials import Trial
 from kernelskill.evaluation.workshop import Workshop
 from kernelskill.schema.build import Build
@@ -23,7 +24,8 @@ def find_demands(protocol: CheckProtocol, workshop: Workshop, original: Build) -
     """
     report = CheckReport()
     cases = [case for case in protocol.cases("full") if protocol.runs_in_full(case)]
-    survey = _Survey(protocol, workshop, original, report)
+    directly = workshop.must_run_directly(original, protocol.plain_calls()) is not None
+    survey = _Survey(protocol, workshop, original, report, directly=directly)
     survey.run([(case, _plain(protocol.trial(case, 0))) for case in cases])
     small = [case for case in cases if protocol.tries_layouts(case)]
     notes: list[str] = []
@@ -51,8 +53,15 @@ class _Survey:
     """Runs arrangements of the original one after the other."""
 
     def __init__(
-        self, protocol: CheckProtocol, workshop: Workshop, build: Build, report: CheckReport
+        self,
+        protocol: CheckProtocol,
+        workshop: Workshop,
+        build: Build,
+        report: CheckReport,
+        *,
+        directly: bool,
     ) -> None:
+        self._directly = directly
         self._protocol = protocol
         self._workshop = workshop
         self._build = build
@@ -60,7 +69,7 @@ class _Survey:
 
     def run(self, arranged: list[tuple[Case, Arrangement]]) -> CheckOutcome | None:
         """Return the first failure, or None; every call uses a fresh worker."""
-        with self._workshop.bench(self._build) as bench:
+        with self._workshop.bench(self._build, directly=self._directly) as bench:
             for case, arrangement in arranged:
                 run = CaseRun(self._protocol, bench, case, self._report)
                 outcome = run.probe(arrangement, self._protocol.trial(case, 0))

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 
-from kernelskill.backends.base import Unrecordable
+from kernelskill.backends.base import RunOutcome, Unrecordable
 from kernelskill.errors import HarnessError
 from kernelskill.evaluation import calls
 from kernelskill.evaluation.bench import Bench
-from kernelskill.evaluation.calls import Arrangement
-from kernelskill.evaluation.check import POISONS, CheckProtocol
+from kernelskill.evaluation.case_run import POISONS
+from kernelskill.evaluation.protocol import CheckProtocol
 from kernelskill.evaluation.timing import (
-    CaseTiming,
     TimingFailure,
     TimingRules,
     estimate_pair,
@@ -39,6 +39,10 @@ class TimeReport:
     incumbent_timings: list[Timing] = field(default_factory=list)
     paired: list[PairedTiming] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+
+    def note(self, texts: Sequence[str]) -> None:
+        """Add notes, each once."""
+        self.notes.extend(text for text in texts if text not in self.notes)
 
     def fail(self, status: Status, detail: str) -> TimeReport:
         """Return the report of a candidate that has no times after all."""
@@ -73,99 +77,98 @@ class TimeStage:
             HarnessError: The incumbent failed.
         """
         report = TimeReport()
+        directly = self._directly(candidate, incumbent)
         with ExitStack() as stack:
-            mine = stack.enter_context(self._workshop.bench(candidate))
-            alone = incumbent is None or self._evidence == "estimated"
-            theirs = (
-                None if alone or incumbent is None else stack.enter_context(self._workshop.bench(incumbent))
-            )
+            mine = stack.enter_context(self._workshop.bench(candidate, directly=directly))
+            theirs = None
+            if incumbent is not None and self._evidence == "measured":
+                theirs = stack.enter_context(self._workshop.bench(incumbent, directly=directly))
             for case in self._protocol.task.timed_cases:
-                arrangement = self._prepare(mine, case, report)
-                if arrangement is None:
-                    return report
-                failed = self._one(case, mine, theirs, candidate, incumbent, report)
-                if failed is not None:
-                    return report.fail(*failed)
-                wrong = self._still_right(case, mine, arrangement)
+                refused = self._prepare(mine, case)
+                if refused is not None:
+                    return report.fail(refused.status, f"case {case.label}: {refused.reason}")
+                outcome = (
+                    self._in_turns(case, mine, theirs, report) if theirs else self._alone(case, mine, report)
+                )
+                if outcome is not None:
+                    return report.fail(outcome.status, f"case {case.label}, while timed: {outcome.detail}")
+                if theirs is None and incumbent is not None:
+                    self._compare_estimates(case, candidate, incumbent, report)
+                wrong = self._still_right(case, mine)
                 if wrong:
                     return report.fail(Status.NONDETERMINISTIC, wrong)
         impossible = self._impossible(report)
         return report.fail(Status.SUSPICIOUS, impossible) if impossible else report
 
-    def _one(
-        self,
-        case: Case,
-        mine: Bench,
-        theirs: Bench | None,
-        candidate: Build,
-        incumbent: Build | None,
-        report: TimeReport,
-    ) -> tuple[Status, str] | None:
-        """Time one case; returns a status and its detail where the candidate failed."""
-        if theirs is not None:
-            if self._prepare(theirs, case, TimeReport()) is None:
-                raise HarnessError(f"the incumbent gives no plan for case {case.label}")
-            found = time_in_turns(case.index, theirs.worker, mine.worker, self._rules, self._protocol.clock)
-            if isinstance(found, TimingFailure):
-                return found.outcome.status, f"case {case.label}, while timed: {found.outcome.detail}"
-            self._add(case, found, report)
-            return None
-        timing = self._alone(case, mine)
-        if isinstance(timing, TimingFailure):
-            return timing.outcome.status, f"case {case.label}, while timed: {timing.outcome.detail}"
-        report.timings.append(timing)
-        self._estimates[candidate.key, case.index] = timing
-        if incumbent is not None:
-            other = self._incumbent_estimate(case, incumbent)
-            report.incumbent_timings.append(other)
-            report.paired.append(estimate_pair(timing, other))
+    def _directly(self, candidate: Build, incumbent: Build | None) -> bool:
+        """Whether both sides must run themselves, because one cannot be recorded: times must mean the same."""
+        calls_of_all = self._protocol.plain_calls()
+        sides = [candidate] if incumbent is None else [candidate, incumbent]
+        return any(self._workshop.must_run_directly(side, calls_of_all) is not None for side in sides)
+
+    def _in_turns(self, case: Case, mine: Bench, theirs: Bench, report: TimeReport) -> RunOutcome | None:
+        """Time both sides on one case; returns how the candidate failed, if it did."""
+        refused = self._prepare(theirs, case)
+        if refused is not None:
+            raise HarnessError(f"the incumbent gives no plan for case {case.label}: {refused.reason}")
+        found = time_in_turns(case.index, theirs.worker, mine.worker, self._rules, self._protocol.clock)
+        if isinstance(found, TimingFailure):
+            return found.outcome
+        report.timings.append(found.candidate)
+        report.incumbent_timings.append(found.incumbent)
+        report.paired.append(found.paired)
+        report.note(found.notes)
+        if found.dropped:
+            report.note((f"case {case.label}: a clear loss after {len(found.paired.ratios)} pairs",))
         return None
 
-    def _alone(self, case: Case, bench: Bench) -> Timing | TimingFailure:
-        """Time one side by itself: an estimate, or the first look at the original."""
-        return time_once(case.index, bench.worker, timeout_s=self._rules.timeout_s)
+    def _alone(self, case: Case, bench: Bench, report: TimeReport) -> RunOutcome | None:
+        """Take the one sample of an estimate, or of a device on which nothing is compared."""
+        found = time_once(case.index, bench.worker, timeout_s=self._rules.timeout_s)
+        if isinstance(found, TimingFailure):
+            return found.outcome
+        report.timings.append(found.timing)
+        report.note(found.notes)
+        return None
+
+    def _compare_estimates(self, case: Case, candidate: Build, incumbent: Build, report: TimeReport) -> None:
+        timing = report.timings[-1]
+        self._estimates[candidate.key, case.index] = timing
+        other = self._incumbent_estimate(case, incumbent)
+        report.incumbent_timings.append(other)
+        report.paired.append(estimate_pair(timing, other))
 
     def _incumbent_estimate(self, case: Case, incumbent: Build) -> Timing:
         """Return the incumbent's estimate, made once: the same plan always gets the same one."""
         known = self._estimates.get((incumbent.key, case.index))
         if known is not None:
             return known
+        alone = TimeReport()
         with self._workshop.bench(incumbent) as bench:
-            if self._prepare(bench, case, TimeReport()) is None:
-                raise HarnessError(f"the incumbent gives no plan for case {case.label}")
-            timing = self._alone(case, bench)
-        if isinstance(timing, TimingFailure):
-            raise HarnessError(f"the incumbent failed while it was timed: {timing.outcome.detail}")
-        self._estimates[incumbent.key, case.index] = timing
-        return timing
+            refused = self._prepare(bench, case)
+            outcome = None if refused is not None else self._alone(case, bench, alone)
+        if not alone.timings:
+            reason = refused.reason if refused is not None else outcome.detail if outcome is not None else ""
+            raise HarnessError(f"the incumbent has no estimate for case {case.label}: {reason}")
+        self._estimates[incumbent.key, case.index] = alone.timings[0]
+        return alone.timings[0]
 
-    def _add(self, case: Case, found: CaseTiming, report: TimeReport) -> None:
-        report.timings.append(found.candidate)
-        report.incumbent_timings.append(found.incumbent)
-        report.paired.append(found.paired)
-        if found.dropped:
-            report.notes.append(f"case {case.label}: a clear loss after {len(found.paired.ratios)} pairs")
-
-    def _prepare(self, bench: Bench, case: Case, report: TimeReport) -> Arrangement | None:
-        """Load and fill one side; where it gives no plan the report says why."""
+    def _prepare(self, bench: Bench, case: Case) -> Unrecordable | None:
+        """Load and fill one side; returns why there is no plan, if there is none."""
         trial = self._protocol.trial(case, 0)
-        arrangement = calls.plain(trial.extents, trial.bundle.scalars)
-        refused = bench.start(
-            arrangement,
+        return bench.start(
+            calls.plain(trial.extents, trial.bundle.scalars),
             trial.bundle.contents(),
             poison=POISONS[1],
             guard_bytes=self._protocol.rules.guard_bytes,
         )
-        if isinstance(refused, Unrecordable):
-            report.status, report.detail = refused.status, f"case {case.label}: {refused.reason}"
-            return None
-        return arrangement
 
-    def _still_right(self, case: Case, bench: Bench, arrangement: Arrangement) -> str:
+    def _still_right(self, case: Case, bench: Bench) -> str:
         """Compare the outputs that the last timed run left; an estimate runs only a part of the grid."""
         if self._evidence == "estimated":
             return ""
         trial = self._protocol.trial(case, 0)
+        arrangement = calls.plain(trial.extents, trial.bundle.scalars)
         outputs = {name: bench.read(arrangement, name, "timed").path for name in self._protocol.task.outputs}
         finding = self._protocol.compare(trial, outputs)
         if finding.status is Status.PASSED:

@@ -9,8 +9,9 @@ from statistics import median
 
 import numpy as np
 
-from kernelskill.backends.base import RunOutcome, TimingRun, Worker
+from kernelskill.backends.base import RunOutcome, TimingRun
 from kernelskill.errors import HarnessError
+from kernelskill.evaluation.capabilities import AnyWorker
 from kernelskill.events import Clock
 from kernelskill.schema.base import Record
 from kernelskill.schema.evaluation import PairedTiming, Timing
@@ -57,13 +58,23 @@ class CaseTiming:
     paired: PairedTiming
     dropped: bool
     """Whether it was dropped early as a clear loser."""
+    notes: tuple[str, ...] = ()
+    """How the device took its samples, where not the ordinary way."""
+
+
+@dataclass(frozen=True)
+class SoleTiming:
+    """The time of one side by itself."""
+
+    timing: Timing
+    notes: tuple[str, ...] = ()
 
 
 @dataclass
 class _Side:
     """One side of a pair with what it has shown so far."""
 
-    worker: Worker
+    worker: AnyWorker
     samples: list[float] = field(default_factory=list)
     last: TimingRun | None = None
 
@@ -81,6 +92,11 @@ class _Side:
         """Add the last turn's samples to the record."""
         if self.last is not None:
             self.samples.extend(self.last.samples_ms)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """How the device took the last samples."""
+        return self.last.notes if self.last is not None else ()
 
     def timing(self, case: int) -> Timing:
         """Return the record of this side."""
@@ -131,14 +147,14 @@ def pair(case: int, ratios: Sequence[float]) -> PairedTiming:
     return PairedTiming(case=case, ratios=tuple(ratios), median=median(ratios), low=low, high=high)
 
 
-def time_once(case: int, worker: Worker, *, timeout_s: float) -> Timing | TimingFailure:
+def time_once(case: int, worker: AnyWorker, *, timeout_s: float) -> SoleTiming | TimingFailure:
     """Take the one sample that an estimating device has."""
     side = _Side(worker)
     answer = side.turn(1, timeout_s)
     if isinstance(answer, RunOutcome):
         return TimingFailure(answer)
     side.keep()
-    return side.timing(case)
+    return SoleTiming(side.timing(case), side.notes)
 
 
 def estimate_pair(candidate: Timing, incumbent: Timing) -> PairedTiming:
@@ -147,7 +163,7 @@ def estimate_pair(candidate: Timing, incumbent: Timing) -> PairedTiming:
 
 
 def time_in_turns(
-    case: int, incumbent: Worker, candidate: Worker, rules: TimingRules, clock: Clock
+    case: int, incumbent: AnyWorker, candidate: AnyWorker, rules: TimingRules, clock: Clock
 ) -> CaseTiming | TimingFailure:
     """Time both sides on one case, in ABBA order, from the contents of each worker's last `fill`.
 
@@ -231,4 +247,5 @@ def _finish(case: int, sides: tuple[_Side, _Side], ratios: list[float], *, dropp
         incumbent=sides[0].timing(case),
         paired=pair(case, ratios),
         dropped=dropped,
+        notes=tuple(dict.fromkeys(sides[0].notes + sides[1].notes)),
     )

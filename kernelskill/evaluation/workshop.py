@@ -6,13 +6,14 @@ import shutil
 import tempfile
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
-from kernelskill.backends.base import Backend
-from kernelskill.evaluation.bench import Bench, PlanBook
+from kernelskill.backends.base import Backend, Call, Unrecordable
+from kernelskill.evaluation.bench import Bench, PlanBook, by_call, by_plan
+from kernelskill.evaluation.capabilities import DirectBackend
 from kernelskill.schema.build import Build, BuildFailure
 from kernelskill.schema.candidate import Candidate
 from kernelskill.schema.task import Task
@@ -61,19 +62,42 @@ class Workshop:
                 self._plans.popitem(last=False)
             return book
 
+    def must_run_directly(self, build: Build, calls: Iterable[Call]) -> Unrecordable | None:
+        """Return why a launcher has to run itself; None where it is recorded, or cannot run at all."""
+        if not isinstance(self.backend, DirectBackend):
+            return None
+        plans = self.plans(build)
+        for call in calls:
+            plan = plans.plan(call)
+            if isinstance(plan, Unrecordable) and plan.direct_possible:
+                return plan
+        return None
+
     @contextmanager
-    def bench(self, build: Build) -> Iterator[Bench]:
-        """Open a worker with a folder of its own; both are gone afterwards."""
+    def bench(self, build: Build, *, directly: bool = False) -> Iterator[Bench]:
+        """Open a worker with a folder of its own; both are gone afterwards.
+
+        Args:
+            build: What the worker holds.
+            directly: Whether the launcher runs itself instead of its recorded plans.
+        """
         self._scratch.mkdir(parents=True, exist_ok=True)
         folder = Path(tempfile.mkdtemp(prefix="bench-", dir=self._scratch))
         try:
-            bench = Bench(self.plans(build), self.backend.open(build), folder)
+            bench = self._open(build, folder, directly)
             try:
                 yield bench
             finally:
                 bench.close()
         finally:
             shutil.rmtree(folder, ignore_errors=True)
+
+    def _open(self, build: Build, folder: Path, directly: bool) -> Bench:
+        if directly and isinstance(self.backend, DirectBackend):
+            caller = self.backend.open_direct(build, self._task.signature)
+            return Bench(by_call(caller), caller, folder)
+        worker = self.backend.open(build)
+        return Bench(by_plan(self.plans(build), worker), worker, folder)
 
     def close(self) -> None:
         """Drop builds that have not begun and empty the scratch folder."""

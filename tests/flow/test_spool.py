@@ -114,7 +114,7 @@ def test_a_worker_killed_in_the_middle_loses_nothing(tmp_path, start):
     assert not (client.spool / "results" / f"{slow.key}.json").exists()
     start(client.spool, "1.5")
     assert client.evaluator.evaluate(slow).passed
-    assert not list((client.spool / "claimed").iterdir())
+    until(lambda: not list((client.spool / "claimed").iterdir()))
 
 
 def test_a_client_killed_and_started_again_finds_its_answers(tmp_path, start):

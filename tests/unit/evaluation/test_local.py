@@ -10,9 +10,9 @@ import scripted_backend as scripted
 
 from kernelskill.errors import HarnessError, TaskError
 from kernelskill.evaluation.baseline import establish_baseline
-from kernelskill.evaluation.check import CheckRules
 from kernelskill.evaluation.judge import judge
 from kernelskill.evaluation.local import LocalEvaluator
+from kernelskill.evaluation.protocol import CheckRules
 from kernelskill.evaluation.seeds import SeedFile
 from kernelskill.evaluation.store import EvaluationStore
 from kernelskill.runs import SystemClock

@@ -1,0 +1,74 @@
+"""Put what the stages found out into an Evaluation."""
+
+from __future__ import annotations
+
+from kernelskill.backends.base import Unrecordable
+from kernelskill.evaluation.protocol import CheckProtocol
+from kernelskill.evaluation.time_stage import TimeReport
+from kernelskill.schema.build import BuildFailure
+from kernelskill.schema.evaluation import CaseShape, Evaluation, StageSeconds, Status
+from kernelskill.schema.launch_plan import LaunchPlan
+from kernelskill.schema.task import Role, Task
+
+_PASSES = {Role.INPUT: 1, Role.OUTPUT: 1, Role.INOUT: 2, Role.SCRATCH: 0}
+"""How often any kernel must move an array of a role."""
+
+
+def plan_facts(plan: LaunchPlan | Unrecordable, *, directly: bool) -> dict[str, object]:
+    """Return what the plan of the first timed case says about a launcher."""
+    if not isinstance(plan, LaunchPlan):
+        return {"execution": "direct" if directly else "none"}
+    return {
+        "execution": "direct" if directly else "replayed",
+        "allocations": plan.host_calls.allocations,
+        "synchronizations": plan.host_calls.synchronizations,
+        "launches": plan.host_calls.launches,
+    }
+
+
+def shapes_of(protocol: CheckProtocol) -> tuple[CaseShape, ...]:
+    """Return the sizes of the timed cases."""
+    return tuple(_shape(protocol.task, protocol, index) for index in range(len(protocol.task.timed_cases)))
+
+
+def _shape(task: Task, protocol: CheckProtocol, position: int) -> CaseShape:
+    case = task.timed_cases[position]
+    bundle = protocol.trial(case, 0).bundle
+    return CaseShape(
+        case=case.index,
+        buffers=bundle.buffers,
+        scalars=bundle.scalars,
+        least_bytes=sum(size * _PASSES[task.roles[name]] for name, size in bundle.buffers.items()),
+    )
+
+
+def uncompiled(
+    evaluation: Evaluation, failure: BuildFailure, seconds: tuple[StageSeconds, ...]
+) -> Evaluation:
+    """Return the evaluation of a candidate that the compiler refused."""
+    first = failure.diagnostics[0] if failure.diagnostics else None
+    detail = "the compiler did not finish in time" if failure.timed_out else failure.log[:200]
+    if first is not None:
+        detail = f"{first.file}:{first.line}: {first.message}"
+    return evaluation.model_copy(
+        update={
+            "status": Status.COMPILE_ERROR,
+            "detail": detail,
+            "diagnostics": failure.diagnostics,
+            "commands": failure.commands,
+            "seconds": seconds,
+        }
+    )
+
+
+def with_times(check: Evaluation, report: TimeReport) -> Evaluation:
+    """Return the evaluation of a checked candidate with what timing found out."""
+    return check.model_copy(
+        update={
+            "status": report.status,
+            "detail": report.detail,
+            "timings": tuple(report.timings),
+            "incumbent_timings": tuple(report.incumbent_timings),
+            "paired": tuple(report.paired),
+        }
+    )
