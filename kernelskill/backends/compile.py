@@ -234,7 +234,7 @@ class _Job:
 
 
 def _with_usage(kernel: KernelResources, usage: KernelUsage | None) -> KernelResources:
-    """Prefer the compiler's own figures: those of the cubin include what the system reserves."""
+    """Add what only the compiler's log says, and prefer its figures."""
     if usage is None:
         return kernel
     return kernel.model_copy(

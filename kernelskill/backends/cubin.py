@@ -21,9 +21,10 @@ _FORMAT_SIZED = 4
 _EIATTR_MAX_THREADS = 0x05
 _EIATTR_FRAME_SIZE = 0x11
 _EIATTR_KPARAM_INFO = 0x17
-_EIATTR_MIN_STACK_SIZE = 0x12
 _EIATTR_REGCOUNT = 0x2F
 _EIATTR_KPARAM_INFO_V2 = 0x45
+_SYSTEM_SHARED_BYTES = 1024
+"""From sm_90 on, the section of a kernel's shared memory includes what the system takes of each block."""
 _OBJECT = 1
 _FIRST_SPECIAL_SECTION = 0xFF00
 
@@ -51,6 +52,7 @@ class _KernelInfo:
 def _kernels(elf: ElfFile) -> Iterator[KernelResources]:
     registers = _by_symbol(elf, _EIATTR_REGCOUNT)
     frames = _by_symbol(elf, _EIATTR_FRAME_SIZE)
+    reserved = _SYSTEM_SHARED_BYTES if elf.section(".nv.shared.reserved.0") is not None else 0
     for section in elf.sections:
         name = section.name.removeprefix(_KERNEL_INFO)
         if name == section.name or elf.section(f".text.{name}") is None:
@@ -61,7 +63,7 @@ def _kernels(elf: ElfFile) -> Iterator[KernelResources]:
             name=name,
             display_name=display_name(name),
             registers=registers.get(name, 0),
-            static_shared_bytes=shared.size if shared is not None else 0,
+            static_shared_bytes=max(0, shared.size - reserved) if shared is not None else 0,
             stack_bytes=frames.get(name, 0),
             max_threads=info.max_threads,
             parameters=tuple(info.parameters[ordinal] for ordinal in sorted(info.parameters)),

@@ -93,19 +93,20 @@ def _first_program(name: str, path: str, roots: tuple[str, ...]) -> Path | None:
     if on_path is not None:
         return Path(on_path)
     candidates = [Path(root, "bin", name) for root in roots if root]
-    candidates += [folder / "bin" / name for folder in _packaged_toolkits(name)]
+    candidates += packaged_programs(name)
     return next((program for program in candidates if os.access(program, os.X_OK)), None)
 
 
-def _packaged_toolkits(program: str) -> list[Path]:
-    """Return the folders in which pip's `nvidia-*` packages keep a toolkit, the newest first."""
+def packaged_programs(name: str) -> list[Path]:
+    """Return where pip's `nvidia-*` packages would keep a program of the toolkit, the newest first."""
     spec = importlib.util.find_spec("nvidia")
     roots = [Path(place) for place in (spec.submodule_search_locations or ())] if spec is not None else []
-    found: list[Path] = []
-    for root in roots:
-        found += sorted(root.glob("cu[0-9]*"), reverse=True)
-        found += [folder for folder in (root / f"cuda_{program}",) if folder.is_dir()]
-    return found
+    folders = [
+        folder
+        for root in roots
+        for folder in (*sorted(root.glob("cu[0-9]*"), reverse=True), root / f"cuda_{name}")
+    ]
+    return [program for folder in folders if (program := folder / "bin" / name).is_file()]
 
 
 def _toolkit_root(nvcc: Path) -> Path:
@@ -120,6 +121,7 @@ def _include_folder(root: Path) -> Path:
         root / "include",
         *sorted(root.glob("targets/*/include")),
         root.parent / "cuda_runtime" / "include",
+        Path("/usr/include"),
     ]
     for place in places:
         if (place / "cuda_runtime.h").is_file():

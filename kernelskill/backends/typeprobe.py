@@ -113,11 +113,22 @@ class _Answers:
 
     @property
     def result_text(self) -> str:
-        return self.function_type.partition(" (")[0]
+        return self.function_type[: self._opening].strip()
 
     def parameter_text(self, position: int) -> str:
-        parts = _split_outside_brackets(self.function_type.partition(" (")[2].rpartition(")")[0])
+        inside = self.function_type[self._opening + 1 : self.function_type.rfind(")")]
+        parts = _split_outside_brackets(inside)
         return parts[position] if len(parts) == self.count else ""
+
+    @property
+    def _opening(self) -> int:
+        """Where the bracket of the parameter list opens: the partner of the last closing one."""
+        depth = 0
+        for position in range(self.function_type.rfind(")"), -1, -1):
+            depth += {")": 1, "(": -1}.get(self.function_type[position], 0)
+            if depth == 0:
+                return position
+        return len(self.function_type)
 
 
 def _question(candidate: Candidate, symbol: str, count: int) -> str:

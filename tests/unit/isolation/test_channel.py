@@ -18,7 +18,7 @@ json_values = st.recursive(
 def ends():
     read_a, write_b = os.pipe()
     read_b, write_a = os.pipe()
-    yield Channel(read_a, write_a), Channel(read_b, write_b)
+    return Channel(read_a, write_a), Channel(read_b, write_b)
 
 
 @given(messages=st.lists(st.dictionaries(st.text(), json_values, max_size=3), max_size=4))

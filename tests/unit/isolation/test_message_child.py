@@ -3,6 +3,7 @@ import signal
 import sys
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,10 @@ serve(handle)
 def child(tmp_path):
     with Child.start([sys.executable, "-c", SERVER], cwd=tmp_path, limits=Limits(wall_s=60)) as started:
         yield started
+
+
+def open_descriptors():
+    return sum(1 for _ in Path("/proc/self/fd").iterdir())
 
 
 def wait_until_gone(pid, seconds=10.0):
@@ -145,13 +150,11 @@ def test_the_child_does_not_pass_its_channel_on(child):
 
 
 def test_no_descriptors_leak(tmp_path):
-    before = len(os.listdir("/proc/self/fd"))
+    before = open_descriptors()
     for do in ("pid", "exit"):
-        with Child.start([sys.executable, "-c", SERVER], cwd=tmp_path, limits=Limits(wall_s=60)) as child:
-            try:
-                child.call({"do": do}, timeout_s=20)
-            except WorkerDied:
-                pass
+        started = Child.start([sys.executable, "-c", SERVER], cwd=tmp_path, limits=Limits(wall_s=60))
+        with started as child, suppress(WorkerDied):
+            child.call({"do": do}, timeout_s=20)
     with pytest.raises(HarnessError):
         Child.start(["no-such-program"], cwd=tmp_path, limits=Limits(wall_s=60))
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert open_descriptors() == before
