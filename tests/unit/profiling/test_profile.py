@@ -1,0 +1,102 @@
+import pytest
+
+from kernelskill.backends.base import ProfileRun
+from kernelskill.hardware.gpus import find_gpu
+from kernelskill.profiling.profile import join_profile
+from kernelskill.profiling.roofline import roofline
+from kernelskill.schema.build import Build, KernelResources
+from kernelskill.schema.device import Conditions
+from kernelskill.schema.evaluation import Timing
+from kernelskill.schema.launch_plan import Launch, LaunchPlan
+from kernelskill.schema.profile import KernelProfile
+from kernelskill.schema.task import Case, Cost
+
+GPU = find_gpu("h200")
+CONDITIONS = Conditions(device="cuda:0", gpu=GPU.name)
+CASE = Case(index=3, arguments={"n": 1}, timed=True)
+
+
+def timing(ms: float) -> Timing:
+    return Timing(case=3, samples_ms=(ms,), median_ms=ms, low_ms=ms, high_ms=ms, evidence="measured")
+
+
+def resources(name: str, registers: int) -> KernelResources:
+    return KernelResources(
+        name=f"_Z{name}", display_name=f"ns::{name}<int>", registers=registers, static_shared_bytes=0
+    )
+
+
+BUILD = Build(
+    key="k",
+    folder="/",
+    architecture="sm_90a",
+    device_code="c",
+    kernels=(resources("hot", 128), resources("cold", 16)),
+)
+PLAN = LaunchPlan(
+    device_code="c",
+    symbol="f",
+    allocations=(),
+    operations=(
+        Launch(kernel="_Zhot", grid=(528, 1, 1), block=(256, 1, 1), dynamic_shared_bytes=100_000),
+        Launch(kernel="_Zcold", grid=(1, 1, 1), block=(32, 1, 1)),
+        Launch(kernel="_Zcold", grid=(2, 1, 1), block=(32, 1, 1)),
+    ),
+)
+
+
+def join(run: ProfileRun):
+    return join_profile(run, BUILD, PLAN, candidate="x", case=3, gpu=GPU, conditions=CONDITIONS)
+
+
+def test_without_counters_the_plan_gives_the_kernels() -> None:
+    profile = join(ProfileRun(source="static", kernels=(), unavailable="ncu was not found"))
+    assert profile.unavailable == "ncu was not found"
+    assert [(kernel.kernel, kernel.launches) for kernel in profile.kernels] == [
+        ("ns::hot<int>", 1),
+        ("ns::cold<int>", 2),
+    ]
+    hot = profile.kernels[0]
+    assert (hot.occupancy, hot.occupancy_limit) == (0.25, "registers")
+    assert hot.metrics["plan__waves"] == pytest.approx(528 / (2 * 132))
+    assert sum(kernel.time_share for kernel in profile.kernels) == pytest.approx(1)
+
+
+def test_counters_keep_their_figures_and_gain_the_facts() -> None:
+    measured = KernelProfile(
+        kernel="ns::cold<int>",
+        launches=2,
+        time_share=1,
+        grid=(2, 1, 1),
+        block=(32, 1, 1),
+        metrics={"launch__grid_size": 2.0, "launch__occupancy_limit_registers": 99.0},
+    )
+    profile = join(ProfileRun(source="ncu", kernels=(measured,), duration_ms=0.5))
+    kernel = profile.kernels[0]
+    assert kernel.metrics["launch__occupancy_limit_registers"] == 99.0
+    assert kernel.metrics["plan__sm_count"] == 132
+    assert kernel.resources == BUILD.kernels[1]
+    assert kernel.occupancy == 0.5
+    assert profile.duration_ms == 0.5
+
+
+def test_the_roofline_takes_the_users_cost_first() -> None:
+    line = roofline(CASE, Cost(bytes=4.18e9, flops=1e9), 1e6, timing(2.0), GPU)
+    assert (line.bound, line.source, line.case) == ("memory", "cost", 3)
+    assert line.floor_ms == pytest.approx(1.0)
+    assert line.fraction == pytest.approx(0.5)
+    assert line.flops_per_s == pytest.approx(5e11)
+
+
+def test_the_roofline_counts_buffers_else() -> None:
+    line = roofline(CASE, None, 4.18e9, timing(1.0), GPU)
+    assert (line.bound, line.source) == ("memory", "buffers")
+    assert line.fraction == pytest.approx(1.0)
+    mixed = roofline(CASE, Cost(flops=66.9e12), 4.18e9, timing(4000.0), GPU)
+    assert mixed.bound == "compute"
+    assert mixed.fraction == pytest.approx(0.25)
+
+
+def test_the_roofline_may_know_nothing() -> None:
+    line = roofline(CASE, None, None, timing(1.0), GPU)
+    assert (line.bound, line.source, line.fraction, line.floor_ms) == ("unknown", "none", None, None)
