@@ -85,7 +85,9 @@ def trees(draw, depth=3):
         return draw(st.sampled_from(["n", "m", "3", "16", "255"]))
     operator = draw(st.sampled_from(["+", "-", "*", "//", "%"]))
     left = draw(trees(depth=depth - 1))
-    right = draw(st.sampled_from(["3", "16", "m"])) if operator in ("//", "%") else draw(trees(depth=depth - 1))
+    right = (
+        draw(st.sampled_from(["3", "16", "m"])) if operator in ("//", "%") else draw(trees(depth=depth - 1))
+    )
     return f"({left} {operator} {right})"
 
 

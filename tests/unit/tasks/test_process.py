@@ -1,6 +1,5 @@
 """A real child process holds a real test.py."""
 
-import os
 import signal
 from pathlib import Path
 
@@ -73,9 +72,7 @@ def cost(n): return dict(bytes=12 * n)
 def test_the_last_case_is_timed_by_default_and_near_names_are_warned_about(start):
     test = start(GOOD.replace("time=True, weight=2", "") + "TOLERENCE = 1\nBLOCK = 2\n").describe()
     assert [case.timed for case in test.cases] == [False, True]
-    assert test.warnings == (
-        "test.py: TOLERENCE means nothing to kernelskill; did you mean TOLERANCE?",
-    )
+    assert test.warnings == ("test.py: TOLERENCE means nothing to kernelskill; did you mean TOLERANCE?",)
 
 
 @pytest.mark.parametrize(
@@ -126,17 +123,19 @@ def test_bundle_writes_inputs_expected_values_masks_and_sizes(start, tmp_path):
 def test_a_finished_bundle_is_used_again_and_a_damaged_one_is_not(start, tmp_path):
     process = start(GOOD)
     first = process.bundle(1, 2**100, tmp_path / "bundles", SAXPY)
-    made = os.stat(Path(first.folder) / "bundle.json").st_ino
+    made = (Path(first.folder) / "bundle.json").stat().st_ino
     assert process.bundle(1, 2**100, tmp_path / "bundles", SAXPY) == first
-    assert os.stat(Path(first.folder) / "bundle.json").st_ino == made
+    assert (Path(first.folder) / "bundle.json").stat().st_ino == made
     (Path(first.folder) / "in_x.bin").write_bytes(b"short")
     assert process.bundle(1, 2**100, tmp_path / "bundles", SAXPY) == first
-    assert os.stat(Path(first.folder) / "in_x.bin").st_size == 4000
+    assert (Path(first.folder) / "in_x.bin").stat().st_size == 4000
     assert [path.name for path in (tmp_path / "bundles").iterdir()] == [Path(first.folder).name]
 
 
 def test_an_exception_in_cost_names_its_line(start):
-    with pytest.raises(TaskError, match=r"test.py:1\d: cost in CASES\[0\] raised ZeroDivisionError") as caught:
+    with pytest.raises(
+        TaskError, match=r"test.py:1\d: cost in CASES\[0\] raised ZeroDivisionError"
+    ) as caught:
         start(GOOD + "def cost(n):\n    return 1 / 0\n").describe()
     assert caught.value.remedy == "see: return 1 / 0"
 
@@ -180,7 +179,7 @@ def test_a_hang_that_cannot_be_interrupted_is_killed(start, tmp_path):
         "import signal, time\ndef reference(x, y):\n    signal.signal(signal.SIGALRM, signal.SIG_IGN)\n"
         "    time.sleep(100)\n"
     )
-    with pytest.raises(TaskError, match="did not finish within 0.5 s"):
+    with pytest.raises(TaskError, match=r"did not finish within 0.5 s"):
         start(text, timeout_s=0.5).bundle(0, 1, tmp_path / "bundles", SAXPY)
 
 
@@ -254,7 +253,7 @@ def check(outputs, expected, case):
 
 def test_launch_is_checked(start):
     process = start(GOOD + "def launch(n): return dict(grid=n / 3, block=(8, 8))\n")
-    with pytest.raises(TaskError, match="grid = 0.333.*not a whole number"):
+    with pytest.raises(TaskError, match=r"grid = 0.333.*not a whole number"):
         process.launch(0)
     process = start(GOOD + "def launch(n): return dict(grid=(n, 2), block=(8, 8), shared=16)\n")
     assert process.launch(1).model_dump() == {"grid": (1000, 2, 1), "block": (8, 8, 1), "shared": 16}
