@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import json
+import marshal
 import os
 import select
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from kernelskill.errors import HarnessError, WorkerDied
 from kernelskill.isolation import supervisor
@@ -71,7 +72,7 @@ class Supervised:
             data = b""
         *lines, self._unread = (self._unread + data).split(b"\n")
         for line in lines:
-            self._take(json.loads(line))
+            self._take(line.decode(errors="replace"))
         return not data
 
     def await_start(self) -> None:
@@ -117,11 +118,15 @@ class Supervised:
                 with suppress(BrokenPipeError):
                     pipe.close()
 
-    def _take(self, message: dict[str, Any]) -> None:
-        if "error" in message:
-            raise HarnessError(f"cannot start {self._command!r}: {message['error']}")
-        self._pid = message.get("pid", self._pid)
-        self._returncode = message.get("returncode", self._returncode)
+    def _take(self, line: str) -> None:
+        word, _, rest = line.partition(" ")
+        if word == "error":
+            number, _, name = rest.partition(" ")
+            raise HarnessError(f"cannot start {name!r}: {os.strerror(int(number))}")
+        if word == "pid":
+            self._pid = int(rest)
+        else:
+            self._returncode = int(rest)
 
 
 def spawn(
@@ -163,13 +168,14 @@ def spawn(
         "env": env,
         "rlimits": rlimits,
         "uid": unprivileged_uid() if unprivileged else None,
-        "confinement": None if confinement is None else confinement.model_dump(),
+        "confinement": None if confinement is None else confinement.model_dump(mode="json"),
         "grace_s": GRACE_S,
         "files": list(pass_fds),
     }
     try:
         with suppress(BrokenPipeError):  # a supervisor that is gone already is found out below
-            ours.sendall(json.dumps(order).encode() + b"\n")
+            data = marshal.dumps(order)
+            ours.sendall(struct.pack("<I", len(data)) + data)
         supervised.await_start()
     except BaseException:
         supervised.kill()
