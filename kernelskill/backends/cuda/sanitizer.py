@@ -19,9 +19,7 @@ Tool = Literal["memcheck", "racecheck", "synccheck", "initcheck"]
 
 _LIMIT_S = 300.0
 _PREFIX = re.compile(r"^=========\s?")
-_PLACE = re.compile(
-    r"\bat (?P<kernel>[^+]+)\+0x[0-9a-f]+(?: in (?P<file>[^:\[\]]+):(?P<line>\d+))?"
-)
+_PLACE = re.compile(r"\bat (?P<kernel>[^+]+)\+0x[0-9a-f]+(?: in (?P<file>[^:\[\]]+):(?P<line>\d+))?")
 _FINDING = re.compile(
     r"^(Invalid |Error: |Warning: |Uninitialized |Barrier error|Potential |Out-of-|Illegal |Leaked |Race reported)"
 )
