@@ -85,7 +85,8 @@ def compile_candidate(
 
     Raises:
         TaskError: A flag or a file name cannot be used.
-        HarnessError: The compiler could not be started.
+        CompilerMissing: The compiler cannot be run safely, or does not support the host compiler.
+        HarnessError: It could not be started.
     """
     check_flags(flags)
     key = build_key(candidate, signature, flags=flags, architecture=architecture, compiler=toolchain.compiler)
@@ -176,7 +177,9 @@ class _Job:
     def _publish_failure(self, published: Path, work: Path, result: ChildResult) -> None:
         log = self._without_folder(result.stderr + result.stdout, work)
         failure = BuildFailure(
-            diagnostics=parse_errors(log, self._names(work), _text(work / "entry.ptx")),
+            diagnostics=parse_errors(
+                log, self._names(work), "".join(_text(path) for path in work.glob("*.ptx"))
+            ),
             log=first_bytes(log),
             commands=self._shown_commands(published),
             timed_out=result.timed_out,

@@ -32,6 +32,7 @@ _END_OF_SOURCE = re.compile(
     re.MULTILINE,
 )
 _OCTAL = re.compile(rb"\\([0-3][0-7]{2})")
+_HOST_COMPILER = re.compile(r"^\S*/host_config\.h:\d+:\d+: error: #error -- (unsupported .*)$", re.MULTILINE)
 _DIED = re.compile(r"died due to signal|out of memory|Killed \(program")
 _LOC = re.compile(r"^\s*\.loc\s+(\d+)\s+(\d+)")
 _FILE = re.compile(r'^\s*\.file\s+(\d+)\s+"([^"]*)"')
@@ -125,6 +126,12 @@ def parse_warnings(log: str, names: SourceNames) -> tuple[str, ...]:
 def compiler_was_killed(log: str) -> bool:
     """Whether the compiler itself died, so that the same source may compile another time."""
     return _DIED.search(log) is not None
+
+
+def unsupported_host_compiler(log: str) -> str:
+    """Return what nvcc's headers say of a host compiler that they do not support, or nothing."""
+    found = _HOST_COMPILER.search(log)
+    return found[1] if found else ""
 
 
 def first_bytes(log: str) -> str:

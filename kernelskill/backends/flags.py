@@ -11,7 +11,8 @@ _PHASE = (
     "c", "compile", "dc", "device-c", "dw", "device-w", "dlink", "device-link", "link", "lib", "run",
     "cubin", "ptx", "fatbin", "cuda", "optix-ir", "ltoir", "E", "preprocess", "M", "MM", "MD", "MMD",
     "shared", "o", "output-file", "odir", "output-directory", "x", "cudart", "keep", "k", "save-temps",
-    "keep-dir", "clean-targets", "clean", "dryrun", "optf", "options-file", "n", "generate-dependencies",
+    "keep-dir", "clean-targets", "clean", "dryrun", "optf", "options-file", "generate-dependencies",
+    "dlto", "dlink-time-opt", "lto",
 )  # fmt: skip
 _SEPARATE = ("rdc=true", "relocatable-device-code=true", "rdc", "relocatable-device-code")
 _INPUTS = (".cu", ".c", ".cc", ".cpp", ".cxx", ".o", ".a", ".so", ".ptx", ".cubin", ".fatbin", ".gpu", ".ii")

@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from kernelskill.backends.diagnostics import unsupported_host_compiler
 from kernelskill.backends.entry import SOURCES
 from kernelskill.backends.toolchain import Toolchain
-from kernelskill.errors import TaskError
+from kernelskill.errors import CompilerMissing, TaskError
 from kernelskill.isolation.child import ChildResult, Limits, private_folder, run_child
-from kernelskill.isolation.confinement import Confinement
-from kernelskill.isolation.environment import clean_environment, hand_over, is_open_to_all
+from kernelskill.isolation.confinement import Confinement, confinement_level
+from kernelskill.isolation.environment import clean_environment, hand_over, is_open_to_all, unprivileged_uid
 from kernelskill.schema.candidate import Candidate
 
 _DATE = 946684800
@@ -54,19 +55,40 @@ def run_compiler(
     """Run a compiler in the folder of the sources, where it sees its own files, those and `readable`.
 
     Raises:
+        CompilerMissing: It cannot be run safely, or nvcc does not support the host compiler.
         HarnessError: It could not be started.
     """
     needed = (toolchain.nvcc, toolchain.root, toolchain.cuda_include, toolchain.gxx)
     prefixes = tuple(prefix for prefix in (toolchain.gxx.resolve().parents[1],) if prefix != Path("/"))
-    return run_child(
+    result = run_child(
         command,
         limits=Limits(wall_s=timeout_s, file_bytes=_FILE_BYTES, output_bytes=_OUTPUT_BYTES),
         cwd=folder / SOURCES,
         env=clean_environment(folder),
-        # A toolchain in root's own home is out of an unprivileged user's reach; the confinement holds there too.
-        unprivileged=all(is_open_to_all(path) for path in (*needed, *readable)),
+        unprivileged=_can_be_unprivileged(needed, readable),
         confinement=Confinement.around(folder, *needed, *prefixes, *readable),
     )
+    if complaint := unsupported_host_compiler(result.stderr):
+        raise CompilerMissing(
+            f"nvcc {toolchain.nvcc_version} refuses g++ {toolchain.gxx_version}: {complaint}",
+            remedy="install an older g++ and name it in FLAGS, such as -ccbin=g++-12",
+        )
+    return result
+
+
+def _can_be_unprivileged(needed: tuple[Path, ...], readable: tuple[Path, ...]) -> bool:
+    """Whether another user than root could read all this; if not, the confinement alone must do.
+
+    Raises:
+        CompilerMissing: The compiler is in reach of root only, and this kernel confines nothing.
+    """
+    closed = [path for path in (*needed, *readable) if path.exists() and not is_open_to_all(path)]
+    if closed and unprivileged_uid() is not None and confinement_level() < 1:
+        raise CompilerMissing(
+            f"only root can read {str(closed[0])!r}, and this kernel cannot confine a compiler that runs as root",
+            remedy="install the CUDA toolkit where every user can read it, or do not run as root",
+        )
+    return not closed
 
 
 def _checked(path: str) -> str:

@@ -31,6 +31,7 @@ class BuildCache:
         for name in ("entries", "building", "locks", "users", "trash"):
             (root / name).mkdir(mode=0o700, parents=True, exist_ok=True)
         self._users = _Users(root / "users")
+        self._sweep()
 
     def get_or_build(self, key: str, builder: Callable[[Path], None]) -> Path:
         """Return the folder of `key`, made by `builder` in a private folder where there is none yet.
@@ -119,6 +120,16 @@ class BuildCache:
         finally:
             lock.release()
         return True
+
+    def _sweep(self) -> None:
+        """Remove what killed processes left half-built or half-removed."""
+        for rest in (self._root / "trash").iterdir():
+            shutil.rmtree(rest, ignore_errors=True)
+        for rest in (self._root / "building").iterdir():
+            lock = FileLock(self._root / "locks" / rest.name)
+            if lock.acquire(blocking=False):
+                shutil.rmtree(rest, ignore_errors=True)
+                lock.release()
 
     def _entries(self) -> Iterator[Path]:
         return (self._root / "entries").iterdir()

@@ -147,6 +147,14 @@ def test_every_launcher_is_entered_by_one_name(compile_, text, wanted):
     assert len(entry_of(build)) == 1
 
 
+def test_a_launcher_without_kernels_builds(compile_):
+    text = "void f(float* y) { cudaMemsetAsync(y, 0, 4, 0); }"
+    build = compile_(text, signature("f", ("y", "float*"), c_linkage=False))
+    assert isinstance(build, Build), build
+    assert build.kernels == ()
+    assert "cudaMemsetAsync" in build.undefined_symbols
+
+
 def test_odd_names_and_relative_includes_survive(compile_):
     source = candidate(
         '#include "../in clude/wörter.cuh"\n' + SAXPY.replace("a * tile", "SCALE * a * tile"),
@@ -277,6 +285,12 @@ def test_an_absolute_include_folder_of_the_users_is_visible(compile_, tmp_path):
         (library / "scale.h").write_text("#define SCALE a\n")
         source = "#include <scale.h>\n" + SAXPY.replace("a * tile", "SCALE * tile")
         assert isinstance(compile_(source, flags=(f"-I{library}",)), Build)
+
+
+def test_a_host_compiler_too_new_is_no_fault_of_the_candidate(compile_):
+    with pytest.raises(CompilerMissing, match="unsupported GNU version") as missing:
+        compile_(SAXPY, flags=("-U__GNUC__", "-D__GNUC__=99"))
+    assert "-ccbin" in missing.value.remedy
 
 
 def test_two_threads_build_at_once(compile_):

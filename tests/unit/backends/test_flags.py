@@ -32,6 +32,7 @@ def test_flags_that_say_how_to_compile_pass(flags):
         (("-cudart=shared",), "what is built"),
         (("-rdc=true",), "separate compilation"),
         (("-dc",), "what is built"),
+        (("-dlto",), "what is built"),
         (("other.cu",), "input file"),
         (("-I", "x", "lib.a"), "input file"),
         (("@options.txt",), "from a file"),

@@ -92,7 +92,9 @@ def test_a_kill_in_the_middle_publishes_nothing(tmp_path):
         assert builder.stdout.readline() == "building\n"
         builder.send_signal(signal.SIGKILL)
         builder.wait()
+    assert (tmp_path / "cache" / "building" / "key" / "half").exists()
     with BuildCache(tmp_path / "cache") as cache:
+        assert not (tmp_path / "cache" / "building" / "key").exists()
         assert cache.find("key") is None
         folder = cache.get_or_build("key", writes(1, "whole"))
         assert sorted(path.name for path in folder.iterdir() if path.name[0] != ".") == ["whole"]
