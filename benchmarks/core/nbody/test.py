@@ -22,7 +22,7 @@ def reference(bodies, n):
 
 
 # n contributions of either sign, the nearest of them up to 1e2.
-TOLERANCE = dict(rtol=1e-3, atol=5e-2)
+TOLERANCE = dict(rtol=1e-4, atol=5e-3)
 
 
 def cost(n):
