@@ -1,0 +1,119 @@
+"""Every step that a skill offers on a corpus of kernels computes what the original computes.
+
+The kernels run on the CPU, one thread after the other: enough for kernels without barriers. Exact
+skills must keep every bit, also where pointers overlap and nothing is promised; the others may round.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kernelskill.resources import data_folder
+from kernelskill.schema.candidate import Candidate
+from kernelskill.schema.proposal import Exactness
+from kernelskill.schema.task import Promise
+from kernelskill.skills.apply import FoundStep, apply_step, find_steps
+from kernelskill.skills.library import SkillLibrary
+from kernelskill.skills.transformation import SkillContext, SkillRefused
+from kernelskill.source.unit import SourceUnit
+from tests.skills.contexts import context_for
+
+HERE = Path(__file__).parent
+CORPUS = sorted((HERE / "corpus").glob("*.cu"))
+LIBRARY = SkillLibrary.load([data_folder("skills")])
+SIZES = ((1, 1), (1, 20), (7, 5), (33, 20), (64, 64), (5, 64), (64, 3), (2, 4), (40, 33))
+FLOATS = 1 << 14
+DRIVER = """
+typedef void (*Launcher)(const float*, const float*, float*, int, int);
+static void fill(std::vector<float>& v, unsigned seed) {
+    for (float& x : v) { seed = seed * 1664525u + 1013904223u; x = (float)(seed >> 8) / (1 << 22) - 2.0f; }
+}
+int main() {
+    const Launcher all[] = {%(launchers)s};
+    const int sizes[][2] = {%(sizes)s};
+    for (Launcher launcher : all) {
+        for (auto& size : sizes) for (int offset : {0, 1}) {
+            std::vector<float> a(%(floats)d), b(%(floats)d), c(%(floats)d);
+            fill(a, 1); fill(b, 2); fill(c, 3);
+            launcher(a.data() + offset, b.data(), c.data() + offset, size[0], size[1]);
+            std::fwrite(c.data(), 4, c.size(), stdout);
+        }
+        for (int shift : {%(shifts)s}) {
+            std::vector<float> a(%(floats)d), b(%(floats)d);
+            fill(a, 1); fill(b, 2);
+            launcher(a.data() + 16, shift %% 2 ? b.data() : a.data() + 16, a.data() + 16 + shift, 1, 20);
+            std::fwrite(a.data(), 4, a.size(), stdout);
+        }
+    }
+}
+"""
+
+
+def serial(source: str, name: str) -> str:
+    """Return a source with its launches as calls, in a namespace of its own."""
+    unit = SourceUnit.parse(source)
+    data = unit.data
+    for launch in sorted(unit.launches, key=lambda entry: -entry.span.start):
+        arguments = ", ".join(argument.text for argument in launch.arguments)
+        called = unit.text_of(launch.name_span)
+        grid, block = unit.text_of(launch.grid.span), unit.text_of(launch.block.span)
+        call = f"run_grid(dim3({grid}), dim3({block}), [&] {{ {called}({arguments}); }})"
+        data = data[: launch.span.start] + call.encode() + data[launch.span.end :]
+    text = data.decode().replace('extern "C" ', "")
+    undefined = "\n".join(f"#undef {macro.name}" for macro in unit.macros)
+    return f"namespace {name} {{\n{text}\n}}\n{undefined}\n"
+
+
+def run(sources: list[str], folder: Path, *, aliases: bool) -> np.ndarray:
+    """Return the outputs of every source: one row of runs each."""
+    names = [f"v{index}" for index in range(len(sources))]
+    shifts = "0, 1, -1, 2, 3, 19" if aliases else ""
+    text = '#include "cpu.hpp"\n' + "".join(map(serial, sources, names))
+    text += DRIVER % {
+        "launchers": ", ".join(f"{name}::f" for name in names),
+        "sizes": ", ".join(f"{{{n}, {m}}}" for n, m in SIZES),
+        "floats": FLOATS,
+        "shifts": shifts,
+    }
+    if not aliases:
+        text = re.sub(r"for \(int shift : \{\}\) \{.*?\n        \}", "", text, flags=re.DOTALL)
+    (folder / "all.cpp").write_text(text)
+    command = ["g++", "-std=c++17", "-O1", "-ffp-contract=off", "-w", f"-I{HERE}", "all.cpp", "-o", "all"]
+    built = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert built.returncode == 0, built.stderr[:3000]
+    done = subprocess.run([folder / "all"], capture_output=True, check=False)
+    assert done.returncode == 0, done.stdout[-200:]
+    return np.frombuffer(done.stdout, dtype=np.float32).reshape(len(sources), -1)
+
+
+def variants(candidate: Candidate, context: SkillContext) -> Iterable[tuple[FoundStep, Candidate]]:
+    for skill in LIBRARY.all():
+        if skill.mechanical:
+            for found in find_steps(candidate, skill, LIBRARY, context)[0]:
+                try:
+                    yield found, apply_step(candidate, found.step, LIBRARY, context).candidate
+                except SkillRefused:
+                    continue
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("promised", [False, True], ids=["no-promise", "no-alias"])
+@pytest.mark.parametrize("path", CORPUS, ids=lambda path: path.stem)
+def test_every_step_keeps_the_results(path: Path, promised: bool, tmp_path: Path) -> None:
+    candidate = Candidate.of("k.cu", {"k.cu": path.read_text()})
+    context = context_for("f", *([Promise.NO_ALIAS] if promised else []))
+    found = list(variants(candidate, context))
+    assert found, "no skill applies at all"
+    rows = run([candidate.source, *(c.source for _, c in found)], tmp_path, aliases=not promised)
+    for (entry, _), row in zip(found, rows[1:], strict=True):
+        if LIBRARY.get(entry.step.skill).exactness is Exactness.EXACT:
+            different = np.flatnonzero(row.view(np.uint32) != rows[0].view(np.uint32))
+            assert not different.size, f"{entry.step.label}: {different.size} values, first at {different[0]}"
+        else:
+            np.testing.assert_allclose(row, rows[0], rtol=2e-4, atol=2e-4, err_msg=entry.step.label)
