@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Literal
 
 import kernelskill
-from kernelskill.backends.base import Call, ProfileRun, Unrecordable
+from kernelskill.backends.base import Call, ProfileRun, RunOutcome, Unrecordable
 from kernelskill.backends.compile import compile_candidate
 from kernelskill.backends.emulated.library import prepare
+from kernelskill.backends.emulated.profile import kernel_profiles
 from kernelskill.backends.emulated.worker import EmulatedWorker
 from kernelskill.backends.recorder import record
 from kernelskill.backends.toolchain import Toolchain
@@ -23,6 +24,9 @@ from kernelskill.schema.candidate import Candidate
 from kernelskill.schema.device import Conditions, Evidence, Gpu
 from kernelskill.schema.launch_plan import LaunchPlan
 from kernelskill.schema.task import Signature
+
+_POISON = 0xA5
+_PROFILE_S = 300.0
 
 
 class EmulatedBackend:
@@ -94,7 +98,18 @@ class EmulatedBackend:
         depth: Literal["quick", "full"],
     ) -> ProfileRun:
         """Trace sampled blocks of one plan on the given contents."""
-        return ProfileRun(source="trace", kernels=(), unavailable="no trace yet")
+        with self.open(build) as worker:
+            worker.load(plan)
+            worker.fill(contents, poison=_POISON)
+            answer = worker.trace(timeout_s=_PROFILE_S)
+        if isinstance(answer, RunOutcome):
+            return ProfileRun(source="static", kernels=(), unavailable=answer.detail)
+        return ProfileRun(
+            source="trace",
+            kernels=kernel_profiles(self.gpu, build, answer),
+            duration_ms=answer.seconds * 1e3,
+            unavailable="emulated: hardware counters need a GPU",
+        )
 
 
 @functools.cache

@@ -12,6 +12,7 @@ from typing import Any
 from kernelskill.backends.emulated.engine import KernelObject, Runtime
 from kernelskill.backends.emulated.execution import Executor, Failed
 from kernelskill.backends.emulated.memory import DeviceMemory, NoMemory
+from kernelskill.backends.emulated.sampling import Sampler
 from kernelskill.isolation.channel import serve
 
 _PART = 1 << 24
@@ -58,9 +59,12 @@ class Device:
                     self._read(message["buffer"], message["file"])
                 case "damaged_guards":
                     return {"damaged": self.memory.damaged(self.poison)}
+                case "trace":
+                    sampler = Sampler(self.runtime, self.executor, self.module, message["l1_bytes"])
+                    return {"launches": sampler.trace(self.plan["operations"], message["deadline_s"])}
                 case "traced":
                     self.load_traced(Path(message["file"]))
-                    self.memory._publish()
+                    self.memory.publish()
                 case unknown:
                     return {"harness": f"unknown message {unknown!r}"}
         except Failed as failed:

@@ -9,10 +9,12 @@ from typing import Any
 from kernelskill.backends.emulated.engine import FAULTS, SPACES, Fault, KernelObject, LaunchRequest, Runtime
 from kernelskill.backends.emulated.memory import DeviceMemory
 from kernelskill.backends.emulated.places import SourcePlaces
+from kernelskill.backends.emulated.results import Results, race_notes
 
 _OUTCOME = {"out_of_bounds": "out_of_bounds", "timeout": "timeout", "memory": "out_of_memory"}
 _MAX_RESIDENT = 1 << 16
 _RACE_BLOCKS = 3
+_MOST_NOTES = 16
 
 
 class Failed(Exception):
@@ -51,9 +53,14 @@ class Executor:
         self.notes = []
         deadline = time.monotonic() + deadline_s
         for operation in operations:
-            self._one(operation, deadline)
+            self.one(operation, deadline)
 
-    def _one(self, operation: dict[str, Any], deadline: float) -> None:
+    def one(self, operation: dict[str, Any], deadline: float) -> None:
+        """Carry out one operation.
+
+        Raises:
+            Failed: It failed.
+        """
         memory = self._memory
         match operation["op"]:
             case "launch":
@@ -71,7 +78,7 @@ class Executor:
                 ctypes.memmove(memory.address(operation["destination"]), data, len(data))
             case "graph_launch":
                 for inner in operation["operations"]:
-                    self._one(inner, deadline)
+                    self.one(inner, deadline)
             case "encode_tensor_map":
                 raise Failed("unsupported", "tensor maps are not emulated")
             case _:  # streams, events and host waits order what is in order already
@@ -111,7 +118,10 @@ class Executor:
         left = deadline - time.monotonic()
         if left <= 0:
             raise Failed("timeout", f"kernel {self.places.kernel(name)}: the time was over before it began")
-        if self._runtime.launch(ctypes.byref(request), left):
+        ended = self._runtime.launch(ctypes.byref(request), left)
+        if request.trace_mode == 1:
+            self._note_races(name)
+        if ended:
             raise self._failure(self._runtime.last_fault(), name)
 
     def _sample_for_races(self, request: LaunchRequest, name: str, keep: list[Any]) -> None:
@@ -126,6 +136,12 @@ class Executor:
         request.sampled = ctypes.cast(array, ctypes.POINTER(ctypes.c_uint64))
         request.sampled_count = len(chosen)
         request.trace_mode = 1
+        Results(self._runtime).reset()
+
+    def _note_races(self, name: str) -> None:
+        for note in race_notes(Results(self._runtime).races(), self.places, name):
+            if note not in self.notes and len(self.notes) < _MOST_NOTES:
+                self.notes.append(note)
 
     def request(self, operation: dict[str, Any]) -> LaunchRequest:
         """Return a launch as the runtime takes it.
@@ -136,7 +152,8 @@ class Executor:
         name = operation["kernel"]
         kernel = self._module["kernels"].get(name)
         if kernel is None:
-            reason, line = self._module["refused"].get(name, ["it is not in the device code", 0])
+            reason, chain = self._module["refused"].get(name, ["it is not in the device code", []])
+            line = self.places.of_chain(chain)[1]
             where = f", line {line}" if line else ""
             raise Failed("unsupported", f"kernel {self.places.kernel(name)}{where}: {reason} is not emulated")
         if operation["cluster"] is not None and tuple(operation["cluster"]) != (1, 1, 1):

@@ -145,7 +145,10 @@ def module_facts(translation: Translation, files: dict[int, str]) -> dict[str, A
             }
             for kernel in translation.kernels
         },
-        "refused": {name: [refused.reason, refused.line] for name, refused in translation.refused.items()},
+        "refused": {
+            name: [refused.reason, [list(place) for place in _chain(refused.location)]]
+            for name, refused in translation.refused.items()
+        },
         "sites": [
             [site.kernel, site.opcode, [list(place) for place in _chain(site.location)]]
             for site in translation.context.sites

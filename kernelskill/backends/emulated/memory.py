@@ -76,7 +76,7 @@ class DeviceMemory:
             at = base + size + guard
         self._commit(first, at - first + _PAGE)
         self.workspace = self.regions[-1].base
-        self._publish()
+        self.publish()
 
     def _commit(self, start: int, length: int) -> None:
         available = _available_bytes()
@@ -90,7 +90,8 @@ class DeviceMemory:
         if self._runtime.commit(low, high - low):
             raise NoMemory(f"{length >> 20} MiB could not be had")
 
-    def _publish(self) -> None:
+    def publish(self) -> None:
+        """Tell the runtime the allocations and the loaded objects their variables."""
         constant = {v.name for v in self._variables if v.constant}
         rows = [
             Allocation(region.base, region.size, region.id, not (region.kind == "symbol" and region.name in constant))

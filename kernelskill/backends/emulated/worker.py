@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from kernelskill.backends.base import RunOutcome, TimingRun
+from kernelskill.backends.emulated.estimate import l1_share
 from kernelskill.backends.emulated.library import MODULE_FILE, Library, traced_object
+from kernelskill.backends.emulated.profile import PlanEstimate, estimate_plan
 from kernelskill.backends.plan_check import check_plan
 from kernelskill.backends.toolchain import Toolchain
 from kernelskill.errors import HarnessError, WorkerDied
@@ -51,6 +53,9 @@ class EmulatedWorker:
         self._failed: RunOutcome | None = None
         self._plan: LaunchPlan | None = None
         self._files = 0
+        self._filled: tuple[dict[str, Path], int] = ({}, 0)
+        self._changed = False
+        self._has_traced = False
         self._stack = ExitStack()
         try:
             self._folder = self._stack.enter_context(private_folder("kernelskill-emulated-"))
@@ -76,6 +81,7 @@ class EmulatedWorker:
             shutil.copyfile(self._library.folder / name, self._folder / name)
         if any(kernel["uses_shared"] for kernel in self._library.module["kernels"].values()):
             shutil.copyfile(traced_object(self._library, self._toolchain), self._folder / "traced.so")
+            self._has_traced = True
         hand_over(self._folder)
 
     def _limits(self, threads: int) -> dict[str, Any]:
@@ -109,6 +115,8 @@ class EmulatedWorker:
             HarnessError: A buffer or file does not fit the plan.
         """
         self._set({"do": "fill", "contents": self._carry(contents), "poison": poison})
+        self._filled = (dict(contents), poison)
+        self._changed = False
 
     def put(self, contents: Mapping[str, Path]) -> None:
         """Overwrite the named buffers.
@@ -117,11 +125,13 @@ class EmulatedWorker:
             HarnessError: A buffer or file does not fit the plan.
         """
         self._set({"do": "put", "contents": self._carry(contents)})
+        self._changed = True
 
     def run(self, *, timeout_s: float) -> RunOutcome:
         """Carry out the plan once and wait for it."""
         if self._failed is not None:
             return self._failed
+        self._changed = True
         return self._outcome({"do": "run", "deadline_s": timeout_s}, timeout_s)
 
     def read(self, buffer: str, destination: Path) -> None:
@@ -143,8 +153,59 @@ class EmulatedWorker:
         return tuple(self._ask({"do": "damaged_guards"}, _SET_UP_S)["damaged"])
 
     def time(self, samples: int, *, flush_l2: bool, timeout_s: float) -> TimingRun | RunOutcome:
-        """Estimate the plan's device time."""
-        return RunOutcome(status=Status.UNSUPPORTED, detail="no estimate yet")
+        """Estimate the plan's device time from sampled blocks; one value, whatever `samples` says.
+
+        The kernels start from the contents of the last `fill`, and leave the memory partly written.
+        """
+        answer = self.trace(timeout_s=timeout_s)
+        if isinstance(answer, RunOutcome):
+            return answer
+        return TimingRun(
+            samples_ms=(answer.seconds * 1e3,),
+            evidence="estimated",
+            launch_share=answer.shares(self._build),
+            moved_bytes=answer.moved_bytes,
+        )
+
+    def trace(self, *, timeout_s: float) -> PlanEstimate | RunOutcome:
+        """Run sampled blocks of the plan instrumented and estimate its time."""
+        if self._failed is not None:
+            return self._failed
+        if self._plan is None:
+            raise HarnessError("no plan has been loaded")
+        self._load_traced()
+        if self._changed:
+            self._fill_again()
+        self._changed = True
+        message = {"do": "trace", "deadline_s": timeout_s, "l1_bytes": self._l1_bytes(self._plan)}
+        answer = self._checked(message, timeout_s)
+        if isinstance(answer, RunOutcome):
+            return answer
+        if "status" in answer:
+            return RunOutcome.model_validate(answer)
+        return estimate_plan(self._gpu, self._build, self._plan, answer["launches"], self._library.module)
+
+    def _load_traced(self) -> None:
+        if self._has_traced:
+            return
+        file = self._folder / "traced.so"
+        shutil.copyfile(traced_object(self._library, self._toolchain), file)
+        hand_over(file)
+        self._ask({"do": "traced", "file": str(file)}, _SET_UP_S)
+        self._has_traced = True
+
+    def _l1_bytes(self, plan: LaunchPlan) -> dict[str, int]:
+        shares: dict[str, int] = {}
+        for launch in plan.launches():
+            resources = self._build.kernel(launch.kernel)
+            threads = launch.block[0] * launch.block[1] * launch.block[2]
+            if resources is not None and 1 <= threads <= 1024:
+                shares[launch.kernel] = l1_share(self._gpu, resources, launch.dynamic_shared_bytes, threads)
+        return shares
+
+    def _fill_again(self) -> None:
+        contents, poison = self._filled
+        self.fill(contents, poison=poison)
 
     def close(self) -> None:
         """End the child process; safe to call twice."""
@@ -184,15 +245,18 @@ class EmulatedWorker:
             self._failed = RunOutcome.model_validate(answer)
 
     def _outcome(self, message: dict[str, Any], timeout_s: float) -> RunOutcome:
+        answer = self._checked(message, timeout_s)
+        return answer if isinstance(answer, RunOutcome) else RunOutcome.model_validate(answer)
+
+    def _checked(self, message: dict[str, Any], timeout_s: float) -> dict[str, Any] | RunOutcome:
         try:
-            answer = self._ask(message, timeout_s + _GRACE_S)
+            return self._ask(message, timeout_s + _GRACE_S)
         except ChildTimeout:
             self._dead = f"the worker was killed after {timeout_s:g} s"
             return RunOutcome(status=Status.TIMEOUT, detail=f"not finished after {timeout_s:g} s")
         except WorkerDied as error:
             self._dead = str(error.message)
             return RunOutcome(status=Status.RUNTIME_ERROR, detail="the kernel broke its worker process")
-        return RunOutcome.model_validate(answer)
 
     def _ask(self, message: dict[str, Any], timeout_s: float) -> dict[str, Any]:
         if self._dead:

@@ -31,6 +31,7 @@ struct LaunchRequest {
   uint32_t basic_blocks; // of the module
   uint32_t trace_mode;   // 1 races, 2 accesses, 3 both
   uint64_t workspace;
+  uint64_t l1_bytes;     // of the first-level cache that one block may count on
 };
 
 struct Engine {
@@ -99,7 +100,7 @@ extern thread_local Worker* worker;
 [[noreturn]] void abandon();
 
 Trace* trace_begin(BlockState&, const LaunchRequest&);
-void trace_flush(Trace*, uint32_t warp);
+void trace_flush(Trace*);
 void trace_end(Trace*);
 void trace_delete(Trace*);
 }  // namespace ks

@@ -135,8 +135,7 @@ static bool release_barriers(BlockState* b) {
     barrier = Barrier{};
     any = true;
   }
-  if (any && b->traced)
-    for (uint32_t w = 0; w < b->warp_live.size(); w++) trace_flush(b->trace.get(), w);
+  if (any && b->traced) trace_flush(b->trace.get());
   return any;
 }
 

@@ -269,13 +269,13 @@ class FunctionTranslator(Values):
             name = self._label_name(statement.name)
             self._label_at[name] = len(self._lines)
             self._lines.append(f"{name}:;")
-            self._start_block()
+            self._start_block(statement.name)
         elif isinstance(statement, Instruction):
             self._instruction(statement)
 
-    def _start_block(self) -> None:
+    def _start_block(self, label: str = "") -> None:
         blocks = self.context.blocks
-        self._block = BasicBlock(self.function.name)
+        self._block = BasicBlock(self.function.name, label)
         blocks.append(self._block)
         self._lines.append(f"KS_BLOCK(t, {len(blocks) - 1});")
 
@@ -294,10 +294,8 @@ class FunctionTranslator(Values):
         try:
             code = handler(self, op)
         except Unsupported as error:
-            location = instruction.location
-            line = error.line or (location.line if location else 0)
             text = error.what if error.what.startswith("instruction") else f"instruction {op.text}: {error.what}"
-            raise Unsupported(text, line) from error
+            raise Unsupported(text, instruction.location) from error
         if instruction.guard is not None:
             negation = "!" if instruction.guard_negated else ""
             code = f"if ({negation}{self.value(Name(instruction.guard.text), 'pred')}) {{ {code} }}"

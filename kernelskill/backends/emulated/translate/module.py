@@ -9,6 +9,7 @@ from kernelskill.backends.emulated.ptx.syntax import (
     Function,
     Instruction,
     Integer,
+    Location,
     Module,
     Name,
     Scope,
@@ -58,7 +59,7 @@ class Refused:
     """A kernel that cannot be translated, and why."""
 
     reason: str
-    line: int
+    location: Location | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +149,7 @@ class _ModuleTranslator:
         try:
             into[function.name] = translator.translate()
         except Unsupported as error:
-            self._refused[function.name] = Refused(error.what, error.line)
+            self._refused[function.name] = Refused(error.what, error.location)
         context.symbols.update(names)
 
     def _bind_common_shared(self, translator: FunctionTranslator) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from kernelskill.backends.emulated.ptx.syntax import Instruction, Operand
+from kernelskill.backends.emulated.ptx.syntax import Instruction, Location, Operand
 from kernelskill.backends.emulated.translate.types import is_type
 
 
@@ -14,13 +14,13 @@ class Unsupported(Exception):
 
     Args:
         what: The construct as written.
-        line: Source line, 0 where it is unknown.
+        location: Where it stands in the source, if that is known.
     """
 
-    def __init__(self, what: str, line: int = 0) -> None:
+    def __init__(self, what: str, location: Location | None = None) -> None:
         super().__init__(what)
         self.what = what
-        self.line = line
+        self.location = location
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +91,5 @@ class Op:
 
     def unsupported(self, reason: str = "") -> Unsupported:
         """Return the refusal of this instruction by name."""
-        place = self.instruction.location
         what = f"instruction {self.text}" + (f" ({reason})" if reason else "")
-        return Unsupported(what, place.line if place else 0)
+        return Unsupported(what, self.instruction.location)

@@ -1,0 +1,238 @@
+"""The time model: from a trace and the facts of a GPU to an estimated time.
+
+    T = launch + (sum of term^P)^(1/P)      with P = 4
+
+Each term is the time that the launch would take were it limited by one thing alone; the exponent lets
+terms that are close to one another add up a little, as they do on a GPU. The terms:
+
+    dram     bytes that reach device memory / bandwidth of a copy
+    l2       sectors that miss the first-level cache, stores and atomics / L2 bandwidth
+    l1       128-byte lines of all requests / (one a cycle on each multiprocessor)
+    shared   wavefronts of shared memory / (one a cycle on each multiprocessor)
+    issue    warp instructions / (four a cycle on each multiprocessor)
+    fp32, int, fp64, sfu, tensor             warp instructions / throughput of their pipe
+    atomic   operations on the most used address, one after another; and all operations / L2's rate
+    latency  waves of blocks * (slow loads in a row * their latency + other cycles of a warp)
+
+Throughput terms are divided by the share of multiprocessors that have work in the last wave.
+Constants are the hardware's documented rates, or latencies measured on an H200 with plain kernels (a
+pointer chase, a sum by one atomic a thread); none is fitted to a kernel by name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kernelskill.backends.emulated.trace import LaunchTrace
+from kernelskill.hardware.occupancy import Occupancy, occupancy
+from kernelskill.schema.build import KernelResources
+from kernelskill.schema.device import Gpu
+
+LATENCY_L1 = 35.0
+"""Cycles of a load that hits the first-level cache."""
+LATENCY_L2 = 280.0
+"""Cycles of a load that hits the L2."""
+LATENCY_DRAM = 650.0
+"""Cycles of a load from device memory, a few others in flight."""
+BARRIER_CYCLES = 30.0
+"""Cycles a barrier costs beyond waiting for the slowest warp."""
+BLOCK_CYCLES = 300.0
+"""Cycles to start a block and to drain its stores."""
+ATOMIC_SAME_ADDRESS_S = 1.76e-9
+"""Floating-point atomics on one address, each: 118 ms for 2^26 of them on an H200."""
+ATOMIC_SECTOR_BYTES = 64.0
+"""L2 traffic of an atomic sector: it is read and written there."""
+PARTIAL_STORE = 2.0
+"""A sector that is written in part takes two turns in the L2."""
+SMEM_L1_BYTES = 256 * 1024
+"""First-level cache and shared memory of a multiprocessor together (Volta and later: 128 to 256 KiB)."""
+SHARPNESS = 4.0
+TERMS = (
+    "dram", "l2", "l1", "shared", "issue", "fp32", "int", "fp64", "sfu", "tensor", "atomic", "latency",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchEstimate:
+    """One launch: its time in seconds, what each limit alone would take, and its traffic in bytes."""
+
+    seconds: float
+    terms: dict[str, float]
+    moved_bytes: float
+    """Reach device memory."""
+    unique_bytes: float
+    l2_bytes: float
+    occupancy: Occupancy
+    waves: float
+    resources: KernelResources
+
+    def shares(self) -> dict[str, float]:
+        """Return each term's share of the time, 0 to 1; they need not add up to one."""
+        busy = max(self.terms.values(), default=0.0)
+        total = max(self.seconds, busy, 1e-12)
+        return {name: value / total for name, value in self.terms.items()}
+
+
+def l1_share(gpu: Gpu, resources: KernelResources, dynamic_shared: int, threads: int) -> int:
+    """Return the bytes of first-level cache that one resident block may count on."""
+    fits = occupancy(gpu, resources.registers, resources.static_shared_bytes + dynamic_shared, threads)
+    blocks = max(1, fits.blocks_per_sm)
+    shared = blocks * (resources.static_shared_bytes + dynamic_shared)
+    return max(8 * 1024, (SMEM_L1_BYTES - min(shared, SMEM_L1_BYTES - 32 * 1024)) // blocks)
+
+
+class _Model:
+    """The terms of one launch."""
+
+    def __init__(self, gpu: Gpu, trace: LaunchTrace, resources: KernelResources, sizes: dict[int, int]) -> None:
+        self.gpu = gpu
+        self.trace = trace
+        self.resources = resources
+        self.sizes = sizes
+        shared = resources.static_shared_bytes + trace.dynamic_shared
+        self.fits = occupancy(gpu, resources.registers, shared, trace.threads_per_block)
+        self.resident = max(1, self.fits.blocks_per_sm) * gpu.sm_count
+        self.waves = trace.blocks / self.resident
+        self.clock = gpu.clock_mhz * 1e6
+        self.busy = self._busy_share()
+        self.sm_cycles = self.clock * gpu.sm_count * self.busy
+        """Multiprocessor cycles a second that have work."""
+        self.spill_bytes = self._spills()
+
+    def _busy_share(self) -> float:
+        """Return the share of the multiprocessors that work, the mean over the launch.
+
+        Blocks go to the multiprocessors one by one, so the last ones leave some idle.
+        """
+        per_sm = -(-self.trace.blocks // self.gpu.sm_count)
+        return self.trace.blocks / (per_sm * self.gpu.sm_count)
+
+    def _spills(self) -> tuple[float, float]:
+        """Return requests and bytes of spills: the assembler's, which PTX does not show."""
+        spilled = self.resources.spill_load_bytes + self.resources.spill_store_bytes
+        warps = self.trace.blocks * self.trace.warps_per_block
+        return warps * spilled / 4, float(warps * spilled * 32)
+
+    def l2_bytes(self) -> float:
+        """Return the bytes between multiprocessors and L2."""
+        trace = self.trace
+        reads = trace.total("missed_sectors", space="global", access="read") * 32
+        stores = trace.total("sectors", space="global", access="write") * 32
+        partial = trace.total("partial_sectors", space="global", access="write") * 32
+        atomics = trace.total("sectors", space="global", access="atomic") * ATOMIC_SECTOR_BYTES
+        # Spilled registers of resident threads fill the first-level cache soon; the rest goes through.
+        resident_spills = self.fits.blocks_per_sm * trace.threads_per_block * self.resources.spill_store_bytes
+        through = min(1.0, resident_spills / SMEM_L1_BYTES)
+        return reads + stores + partial * (PARTIAL_STORE - 1) + atomics + self.spill_bytes[1] * through
+
+    def unique_bytes(self) -> float:
+        """Return the bytes that the whole grid touches at least once: no more than what there is."""
+        total = 0.0
+        for number, (read, written) in self.trace.regions.items():
+            limit = self.sizes.get(number, 0)
+            for part in (read, written):
+                total += min(part * self.trace.blocks, limit) if limit else part * self.trace.blocks
+        return total
+
+    def moved_bytes(self) -> float:
+        """Return the bytes that reach device memory: once if they fit the L2, else once a wave of blocks."""
+        unique = self.unique_bytes()
+        if unique <= 0.8 * self.gpu.l2_bytes or self.waves <= 1:
+            return unique
+        a_wave = 0.0
+        for number, (read, written) in self.trace.regions.items():
+            limit = self.sizes.get(number, 0)
+            for part in (read, written):
+                part_of_wave = part * min(self.resident, self.trace.blocks)
+                a_wave += min(part_of_wave, limit) if limit else part_of_wave
+        return max(unique, min(self.l2_bytes(), self.waves * a_wave))
+
+    def load_latency(self, moved: float) -> float:
+        """Return the mean latency of a slow load in cycles, by where its requests are served."""
+        trace = self.trace
+        requests = trace.total("requests", space="global", access="read")
+        if not requests:
+            return LATENCY_L2
+        missed = trace.total("missed_requests", space="global", access="read") / requests
+        fetched = trace.total("missed_sectors", space="global", access="read") * 32
+        from_dram = min(1.0, moved / fetched) if fetched else 0.0
+        lines = trace.total("lines", space="global", access="read") / requests
+        beyond = LATENCY_L2 + from_dram * (LATENCY_DRAM - LATENCY_L2)
+        return LATENCY_L1 + missed * (beyond - LATENCY_L1) + max(0.0, lines - 1)
+
+    def latency(self, moved: float) -> float:
+        """Return the time in which the blocks pass through, each as slow as its slowest chain."""
+        trace = self.trace
+        barriers = trace.barriers_per_block * BARRIER_CYCLES
+        cycles = trace.waits_per_warp * self.load_latency(moved) + trace.cycles_per_warp + barriers + BLOCK_CYCLES
+        waves = max(1.0, self.waves) if self.waves > 4 else max(1, -(-trace.blocks // self.resident))
+        return waves * cycles / self.clock
+
+    def atomic(self) -> float:
+        """Return the time of atomics: one address after another, all through the L2's units."""
+        trace = self.trace
+        integer_only = all(
+            not any(part in site.opcode for part in ("f32", "f64", "f16"))
+            for site in trace.sites
+            if site.access == "atomic" and site.space == "global"
+        )
+        # Lanes of a warp that add integers to one address are added up before they leave.
+        same = trace.hot_atomics / (32 if integer_only else 1)
+        return same * ATOMIC_SAME_ADDRESS_S
+
+    def terms(self) -> dict[str, float]:
+        """Return every term in seconds."""
+        trace, gpu, mix = self.trace, self.gpu, self.trace.mix
+        moved = self.moved_bytes()
+        fp64_warps = max(0.125, gpu.fp64_flops_per_s / (2 * 32 * self.clock * gpu.sm_count))
+        fp32_warps = max(1.0, gpu.fp32_flops_per_s / (2 * 32 * self.clock * gpu.sm_count))
+        global_lines = trace.total("lines", space="global")
+        l1_lines = global_lines + trace.total("wavefronts", space="local") + self.spill_bytes[0]
+        few = min(1.0, trace.blocks * trace.warps_per_block / (gpu.sm_count * 8))
+        """Memory needs some warps on every multiprocessor to reach its bandwidth."""
+        tensor = gpu.tensor_fp16_flops_per_s * self.busy
+        return {
+            "dram": moved / (gpu.copy_bytes_per_s * few),
+            "l2": self.l2_bytes() / (gpu.l2_bytes_per_s * few),
+            "l1": l1_lines / self.sm_cycles,
+            "shared": trace.total("wavefronts", space="shared") / self.sm_cycles,
+            "issue": (mix["issue"] + self.spill_bytes[0]) / (4 * self.sm_cycles),
+            "fp32": mix["fp32"] / (fp32_warps * self.sm_cycles),
+            "int": mix["int"] / (2 * self.sm_cycles),
+            "fp64": mix["fp64"] / (fp64_warps * self.sm_cycles),
+            "sfu": mix["sfu"] / (0.5 * self.sm_cycles),
+            "tensor": mix["tensor_flops"] / tensor if tensor and mix["tensor_flops"] else 0.0,
+            "atomic": self.atomic(),
+            "latency": self.latency(moved),
+        }
+
+
+def estimate_launch(
+    gpu: Gpu, trace: LaunchTrace, resources: KernelResources, sizes: dict[int, int]
+) -> LaunchEstimate:
+    """Return the estimated time of one launch.
+
+    Args:
+        gpu: The GPU that is estimated.
+        trace: What its sampled blocks did.
+        resources: Registers, shared memory and spills from the assembler.
+        sizes: Allocation to its size in bytes.
+    """
+    model = _Model(gpu, trace, resources, sizes)
+    terms = model.terms()
+    together = sum(value**SHARPNESS for value in terms.values()) ** (1 / SHARPNESS)
+    return LaunchEstimate(
+        seconds=gpu.launch_latency_s + together,
+        terms=terms,
+        moved_bytes=model.moved_bytes(),
+        unique_bytes=model.unique_bytes(),
+        l2_bytes=model.l2_bytes(),
+        occupancy=model.fits,
+        waves=model.waves,
+        resources=resources,
+    )
+
+
+def copy_seconds(gpu: Gpu, bytes_: float) -> float:
+    """Return the estimated time of a copy or fill that moves so many bytes."""
+    return gpu.launch_latency_s + bytes_ / gpu.copy_bytes_per_s

@@ -1,0 +1,130 @@
+"""What the sampled blocks of one launch did, scaled to the whole grid."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+from kernelskill.backends.emulated.places import SourcePlaces
+
+WARP = 32
+_SHARED, _LOCAL = 1, 2
+_ACCESS = ("read", "write", "atomic")
+
+
+@dataclass(frozen=True, slots=True)
+class SiteTrace:
+    """One access site over the whole grid; counts are warp-level and scaled."""
+
+    file: str
+    line: int
+    opcode: str
+    space: str
+    """`global`, `shared` or `local`."""
+    access: str
+    """`read`, `write` or `atomic`."""
+    figures: dict[str, float]
+
+    def __getitem__(self, name: str) -> float:
+        return self.figures[name]
+
+
+@dataclass(slots=True)
+class LaunchTrace:
+    """One launch. Everything is for the whole grid unless its name says otherwise."""
+
+    kernel: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    dynamic_shared: int
+    sites: list[SiteTrace]
+    mix: Counter[str]
+    """Warp instructions by pipe; `issue` counts all."""
+    counts: Counter[str]
+    """Warp-level counts: instructions, integer_divisions, barriers."""
+    threads_per_instruction: float
+    waits_per_warp: float
+    """Slow loads that follow one another, of the mean warp."""
+    cycles_per_warp: float
+    """Cycles of the mean warp without slow loads, alone on its scheduler."""
+    barriers_per_block: float
+    regions: dict[int, tuple[float, float]] = field(default_factory=dict)
+    """Allocation to bytes that a block reads and writes at least once, in the mean."""
+    hot_atomics: float = 0.0
+    """Atomic operations on the most used address."""
+
+    @property
+    def blocks(self) -> int:
+        """Blocks of the grid."""
+        return self.grid[0] * self.grid[1] * self.grid[2]
+
+    @property
+    def threads_per_block(self) -> int:
+        """Threads of a block."""
+        return self.block[0] * self.block[1] * self.block[2]
+
+    @property
+    def warps_per_block(self) -> int:
+        """Warps of a block."""
+        return -(-self.threads_per_block // WARP)
+
+    def total(self, name: str, *, space: str = "", access: str = "") -> float:
+        """Return the sum of a figure over the sites of a space and an access."""
+        return sum(s[name] for s in self.sites if space in ("", s.space) and access in ("", s.access))
+
+
+def read_trace(row: dict[str, Any], module: dict[str, Any], places: SourcePlaces) -> LaunchTrace:
+    """Return a launch as the child reported it, scaled from the sampled blocks to the grid."""
+    trace = row["trace"]
+    grid, block = tuple(row["grid"]), tuple(row["block"])
+    totals = trace["totals"]
+    sampled = max(1, totals["blocks"])
+    scale = grid[0] * grid[1] * grid[2] / sampled
+    mix: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
+    waits = cycles = lanes = issues = 0.0
+    for number, (issued, threads) in trace["blocks"].items():
+        figures = module["blocks"][int(number)]
+        for pipe, length in figures["mix"].items():
+            mix[pipe] += issued * length * scale
+        for name, count in figures["counts"].items():
+            counts[name] += issued * count * scale
+        waits += issued * figures["waits"]
+        cycles += issued * figures["cycles"]
+        length = figures["counts"].get("instructions", 0)
+        lanes += threads * length
+        issues += issued * length
+    warps = max(1, totals["warps"])
+    return LaunchTrace(
+        kernel=row["kernel"],
+        grid=(grid[0], grid[1], grid[2]),
+        block=(block[0], block[1], block[2]),
+        dynamic_shared=row["shared"],
+        sites=[_site(int(n), figures, module, places, scale) for n, figures in trace["sites"].items()],
+        mix=mix,
+        counts=counts,
+        threads_per_instruction=lanes / issues if issues else float(WARP),
+        waits_per_warp=waits / warps,
+        cycles_per_warp=cycles / warps,
+        barriers_per_block=totals["barriers"] / sampled,
+        regions={number: (read / sampled, written / sampled) for number, read, written, _ in trace["regions"]},
+        hot_atomics=_hot_atomics(totals, sampled, scale),
+    )
+
+
+def _hot_atomics(totals: dict[str, int], sampled: int, scale: float) -> float:
+    """An address that several sampled blocks hit is one for the whole grid."""
+    shared_by_blocks = totals["hot_blocks"] > 1 or sampled == 1
+    return totals["hot_atomics"] * scale if shared_by_blocks else float(totals["hot_atomics"])
+
+
+def _site(
+    number: int, figures: dict[str, int], module: dict[str, Any], places: SourcePlaces, scale: float
+) -> SiteTrace:
+    file, line = places.place(number)
+    scaled = {name: value * scale for name, value in figures.items() if name not in ("space", "access", "size")}
+    scaled["same_address_most"] = float(figures["same_address_most"])
+    scaled["size"] = float(figures["size"])
+    space = {_SHARED: "shared", _LOCAL: "local"}.get(figures["space"], "global")
+    return SiteTrace(file, line, module["sites"][number][1], space, _ACCESS[figures["access"]], scaled)
