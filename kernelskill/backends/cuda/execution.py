@@ -41,6 +41,8 @@ class Execution:
         self._memory: PlanMemory | None = None
         self._lowering: Lowering | None = None
         self._lowered: Lowered | None = None
+        self._current_load: tuple[LaunchPlan, int, int] | None = None
+        self._used = False
 
     @property
     def loaded(self) -> PlanMemory:
@@ -62,6 +64,7 @@ class Execution:
         """
         check_plan(plan, self._build)
         self._unload()
+        self._current_load = (plan, guard_bytes, salt)
         self._module = self._driver.load_module(self._image)
         variables = tuple(variable.name for variable in self._build.variables)
         self._memory = PlanMemory(
@@ -71,7 +74,9 @@ class Execution:
         self._lowered = self._lowering.lower(plan)
 
     def fill(self, contents: Mapping[str, Path], poison: int) -> None:
-        """Set all memory, then the named buffers."""
+        """Set all memory and variables, then the named buffers."""
+        if self.loaded.unreachable and self._used and self._current_load is not None:
+            self.load(*self._current_load)
         self.loaded.fill(contents, poison)
 
     def put(self, contents: Mapping[str, Path]) -> None:
@@ -85,6 +90,7 @@ class Execution:
             DriverError: It failed.
         """
         lowered = self._current()
+        self._used = True
         code, where = self._core.replay(lowered.array, lowered.count)
         if code:
             self._drain()
@@ -97,9 +103,12 @@ class Execution:
         Raises:
             DriverError: The plan failed.
         """
-        taken = self._stopwatch.sample(self._current(), self.loaded, samples, flush_l2=flush_l2)
+        self._used = True
+        taken, notes = self._stopwatch.sample(self._current(), self.loaded, samples, flush_l2=flush_l2)
         self._driver.synchronize()
-        return taken
+        if self.loaded.unreachable:
+            notes.append(f"not reset between samples: {', '.join(self.loaded.unreachable)}")
+        return taken, notes
 
     def _current(self) -> Lowered:
         if self._lowered is None:
@@ -113,6 +122,7 @@ class Execution:
     def _unload(self) -> None:
         memory, lowering, module = self._memory, self._lowering, self._module
         self._memory, self._lowering, self._lowered, self._module = None, None, None, 0
+        self._used = False
         if module:
             self._driver.synchronize()
         if lowering is not None:

@@ -19,6 +19,7 @@ _SHIFTS = 29
 _DECOY_BYTES = 1 << 20
 _PIECE_BYTES = 64 << 20
 _OUT_OF_MEMORY = 2
+_NOT_FOUND = 500
 
 
 class Region:
@@ -58,8 +59,11 @@ class PlanMemory:
         self._symbols: dict[int, tuple[int, int]] = {}
         self._snapshots: dict[str, int | np.ndarray] = {}
         self._poison = 0
+        self._variables: list[tuple[int, int, int]] = []
+        self.unreachable: tuple[str, ...] = ()
+        """Variables that the driver does not find by name: only a new module resets them."""
         try:
-            self._variables = [self._first_value(module, name) for name in variables]
+            self._keep_variables(module, variables)
             self._place(allocations, module, guard_bytes, salt)
             driver.synchronize()
         except DriverError:
@@ -178,11 +182,18 @@ class PlanMemory:
         self._owned.append(address)
         return address
 
-    def _first_value(self, module: int, name: str) -> tuple[int, int, int]:
-        address, size = self._driver.variable(module, name)
-        kept = self._own(size)
-        self._driver.copy(kept, address, size)
-        return address, kept, size
+    def _keep_variables(self, module: int, names: tuple[str, ...]) -> None:
+        for name in names:
+            try:
+                address, size = self._driver.variable(module, name)
+            except DriverError as error:
+                if error.code != _NOT_FOUND:
+                    raise
+                self.unreachable += (name,)
+                continue
+            kept = self._own(size)
+            self._driver.copy(kept, address, size)
+            self._variables.append((address, kept, size))
 
     def _restore_variables(self, stream: int) -> None:
         for address, kept, size in self._variables:

@@ -1,3 +1,5 @@
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -5,9 +7,12 @@ import numpy as np
 import pytest
 
 from kernelskill.backends.base import RunOutcome, TimingRun
-from kernelskill.backends.cuda.client import CudaWorker
+from kernelskill.backends.cuda.client import CudaWorker, worker_environment
+from kernelskill.backends.cuda.detect import FoundGpu
+from kernelskill.backends.cuda.job import write_job
 from kernelskill.errors import HarnessError, WorkerDied
-from kernelskill.schema.build import Build
+from kernelskill.isolation.child import Limits, run_child
+from kernelskill.schema.build import Build, DeviceVariable
 from kernelskill.schema.evaluation import Status
 from kernelskill.schema.launch_plan import (
     Address,
@@ -324,3 +329,45 @@ def test_salts_place_buffers_elsewhere(open_worker: Open, build: Build) -> None:
         outcome.append(worker.run(timeout_s=20))
         assert worker.damaged_guards() == ()
     assert all(each.status is Status.PASSED for each in outcome)
+
+
+def test_a_variable_without_a_name_is_reset_by_a_new_module(
+    fake_driver: Path, core: Path, build: Build, tmp_path: Path
+) -> None:
+    hidden = DeviceVariable(name="hidden", size_bytes=4, constant=False)
+    unreachable = build.model_copy(update={"variables": (*build.variables, hidden)})
+    with CudaWorker(0, core, unreachable) as worker:
+        worker.load(plan_of(unreachable, launch("count")))
+        for _ in range(2):
+            worker.fill({}, poison=0)
+            worker.run(timeout_s=20)
+            assert contents(worker, tmp_path)[0] == 7
+        timing = worker.time(1, flush_l2=True, timeout_s=20)
+        assert isinstance(timing, TimingRun)
+        assert "not reset between samples: hidden" in timing.notes
+
+
+def test_the_gpus_of_a_machine_are_found_without_a_context(fake_driver: Path) -> None:
+    program = (
+        "from kernelskill.backends.cuda.detect import find_gpus; print(find_gpus()[0].model_dump_json())"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    found = FoundGpu.model_validate_json(done.stdout)
+    assert (found.name, found.capability, found.cuda) == ("NVIDIA H200", (9, 0), "13.0")
+    assert found.uuid == "GPU-5a5a5a5a-5a5a-5a5a-5a5a-5a5a5a5a5a5a"
+    assert found.gpu.short_name == "h200"
+    assert found.gpu.sm_count == 132
+    assert found.gpu.l2_bytes == 1 << 20  # what the driver reports goes before the table
+
+
+def test_a_job_folder_is_carried_out_by_a_command(
+    fake_driver: Path, core: Path, build: Build, tmp_path: Path
+) -> None:
+    data = numbers(tmp_path / "y", np.zeros(N))
+    for kernel, status, words in (("add_one", 0, ""), ("illegal", 3, "CUDA_ERROR_ILLEGAL_ADDRESS")):
+        command = write_job(
+            tmp_path, build, plan_of(build, launch(kernel)), {"y": data}, device=0, core=core, guard_bytes=0
+        )
+        done = run_child(command, limits=Limits(wall_s=60), cwd=tmp_path, env=worker_environment(tmp_path))
+        assert done.returncode == status, done.stderr
+        assert words in done.stderr
