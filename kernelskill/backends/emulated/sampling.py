@@ -10,7 +10,7 @@ from kernelskill.backends.emulated.engine import Runtime
 from kernelskill.backends.emulated.execution import Executor, Failed
 from kernelskill.backends.emulated.results import Results
 
-SAMPLED_BLOCKS = 6
+SAMPLED_BLOCKS = 5
 _FULL_THREADS = 1 << 18
 """A plan of several launches with no more threads than this is run in full, so that later launches see real data."""
 _INSTANCES = 2

@@ -42,6 +42,7 @@ struct Thread {
   uint32_t carry;        // of extended-precision arithmetic
   uint32_t epoch;        // counts meetings of the block, for races
   uint32_t warp_epoch;   // counts meetings of the warp
+  uint32_t meetings = 1u << 31;  // counts waits on barrier objects
 };
 
 struct Block {

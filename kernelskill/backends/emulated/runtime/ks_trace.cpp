@@ -12,9 +12,9 @@
 
 namespace ks {
 
-constexpr uint32_t kEvery = 256;   // occurrences of a site in a thread that are all logged
-constexpr uint32_t kBurst = 64;    // afterwards bursts of this many,
-constexpr uint32_t kOneIn = 8;     // of which one in so many is logged; the site is scaled up at the end
+constexpr uint32_t kEvery = 96;    // occurrences of a site in a thread that are all logged
+constexpr uint32_t kBurst = 32;    // afterwards bursts of this many,
+constexpr uint32_t kOneIn = 16;    // of which one in so many is logged; the site is scaled up at the end
 constexpr uint64_t kAddress = ((uint64_t)1 << 56) - 1;
 
 struct SiteStat {
