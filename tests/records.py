@@ -52,7 +52,7 @@ def timing(ms: float, case: int = 1, evidence: Evidence = "measured") -> Timing:
 def evaluation(
     ms: float | None = 1.0, *, status: Status = Status.PASSED, error: float | None = None, of: str = "c"
 ) -> Evaluation:
-    check = CheckOutcome(case=1, trial=0, layout="plain", status=status, max_relative_error=error)
+    check = CheckOutcome(case=1, trial=0, layout="plain", status=status, max_absolute_error=error)
     return Evaluation(
         key="k" + of,
         candidate=of,
@@ -94,7 +94,7 @@ def bottleneck(kind: BottleneckKind, confidence: float = 0.9) -> Bottleneck:
     return Bottleneck(kind=kind, kernel="k", confidence=confidence, gain=0.5, evidence=(), summary="s")
 
 
-def member(text: str, speedup: float, *steps: Step) -> Member:
+def member(text: str, speedup: float, *steps: Step, proven: bool = True) -> Member:
     made = candidate(text)
     patches = tuple(Patch(parent="p", child=made.digest, steps=(one,), diff="") for one in steps)
     return Member(
@@ -102,6 +102,7 @@ def member(text: str, speedup: float, *steps: Step) -> Member:
         lineage=Lineage(patches=patches),
         evaluation=evaluation(of=made.digest),
         speedup=speedup,
+        proven=proven,
         exact=True,
     )
 

@@ -18,6 +18,9 @@ ERROR_GROWTH_NOTED = 10.0
 ERROR_GROWTH_REFUSED = 100.0
 """How many times the original's own error a candidate's may be; above it precision was given up."""
 
+LEAST_ERROR = 1e-6
+"""Absolute error that any single-precision result may show, whatever the original's was."""
+
 
 def permitted(exactness: Exactness, task: Task, *, keep_exact: bool) -> str:
     """Return why a rewrite of this exactness may not be tried, or an empty text.
@@ -70,11 +73,12 @@ def error_growth(evaluation: Evaluation, original: Evaluation) -> float:
     if got <= own or got == 0.0:
         return 1.0
     # An original without error would make any rounding infinite: compare with single precision then.
-    return got / max(own, 1e-7)
+    return got / max(own, LEAST_ERROR)
 
 
 def _largest_error(evaluation: Evaluation) -> float:
+    # Absolute, not relative: near a zero of the reference any rounding is a large relative error.
     errors: Sequence[float] = [
-        check.max_relative_error for check in evaluation.checks if check.max_relative_error is not None
+        check.max_absolute_error for check in evaluation.checks if check.max_absolute_error is not None
     ]
     return max(errors, default=0.0)

@@ -9,11 +9,12 @@ import numpy as np
 
 from kernelskill import __version__
 from kernelskill.agents.verifier import objection
-from kernelskill.evaluation.judge import judge
+from kernelskill.evaluation.judge import Margins, judge
 from kernelskill.graph.context import MEMBERS, SLATES, RoundContext
 from kernelskill.graph.state import RoundState
 from kernelskill.policy.features import FEATURE_NAMES, SCHEMA_VERSION, context_features
 from kernelskill.profiling.roofline import roofline
+from kernelskill.runs import fold
 from kernelskill.schema.base import canonical_json, sha256_text
 from kernelskill.schema.candidate import Candidate, Lineage, Patch
 from kernelskill.schema.evaluation import Evaluation, Verdict, VerdictKind
@@ -105,16 +106,34 @@ def keep_member(
         steps=proposal.steps,
         diff=unified_diff(base.candidate, proposal.candidate),
     )
+    speedup = speedup_to(context, context.member(context.task.original).evaluation, evaluation)
     member = Member(
         candidate=proposal.candidate,
         lineage=Lineage(patches=(*base.lineage.patches, patch)),
         evaluation=evaluation,
-        speedup=speedup_to(context, context.member(context.task.original).evaluation, evaluation),
+        speedup=speedup,
+        proven=_is_proven(context, base, decided, speedup),
         exact=base.exact and proposal.exactness is Exactness.EXACT,
         assumptions=tuple(dict.fromkeys((*base.assumptions, *proposal.assumptions))),
     )
     context.run.put(MEMBERS, member.candidate.digest, member)
     return member
+
+
+def _is_proven(context: RoundContext, base: Member, decided: Verdict, speedup: float) -> bool:
+    """Return whether a candidate may be the result.
+
+    A gain over a proven base is proof. A gain over a level step must also clear the best proven
+    member by the margin of the evidence: the step may have lost what the gain won back.
+    """
+    if decided.kind is not VerdictKind.ACCEPTED:
+        return False
+    if base.proven:
+        return True
+    margins = Margins()
+    margin = margins.estimate if decided.evidence == "estimated" else 2 * margins.least_gain
+    best = context.member(fold(context.log.events).best)
+    return speedup > best.speedup * (1 + margin)
 
 
 def speedup_to(context: RoundContext, reference: Evaluation, evaluation: Evaluation) -> float:

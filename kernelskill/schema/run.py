@@ -53,6 +53,8 @@ class Member(Record):
     evaluation: Evaluation
     speedup: float
     """Against the original; 1.0 for the original itself."""
+    proven: bool
+    """Whether it beat the best before it beyond doubt; a level step is kept, but never the result."""
     exact: bool
     """Whether no step reorders sums or rounds otherwise."""
     assumptions: tuple[str, ...] = ()

@@ -11,8 +11,8 @@ TIE_BAND = 0.03
 
 
 def best_member(frontier: Sequence[Member]) -> Member:
-    """Return the fastest member; of equals the one with fewer steps, then the shorter source."""
-    return min(frontier, key=_order)
+    """Return the fastest proven member; of equals the one with fewer steps, then the shorter source."""
+    return min((member for member in frontier if member.proven), key=_order)
 
 
 def updated_frontier(
@@ -20,16 +20,17 @@ def updated_frontier(
 ) -> tuple[Member, ...]:
     """Return the frontier after a round, best first.
 
-    The best always stays. Of the rest, the level ones come first and then the next best; a member
+    The best proven one always stays and comes first. Of the rest, the level ones come first and then the next best; a member
     that was reached by the same skills as an earlier one yields to one that was not.
 
     Args:
-        frontier: Members before the round.
+        frontier: Members before the round, a proven one among them.
         newcomers: Right candidates of the round that were not slower than their base.
         size: How many to keep.
     """
     unique = {member.candidate.digest: member for member in (*newcomers, *frontier)}
-    ordered = sorted(unique.values(), key=_order)
+    best = best_member(list(unique.values()))
+    ordered = [best, *sorted((m for m in unique.values() if m is not best), key=_order)]
     kept = ordered[:1]
     seen = {_skills(member) for member in kept}
     repeats: list[Member] = []

@@ -62,7 +62,7 @@ def _compiler() -> Finding:
         toolchain = Toolchain.find()
     except KernelSkillError as error:
         return Finding(name="nvcc", state="missing", detail=error.message, remedy=error.remedy)
-    return Finding(name="nvcc", state="ok", detail=f"{toolchain.version} at {toolchain.nvcc}")
+    return Finding(name="nvcc", state="ok", detail=f"{toolchain.nvcc_version} at {toolchain.nvcc}")
 
 
 def _host_compiler() -> Finding:

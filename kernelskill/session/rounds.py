@@ -165,6 +165,11 @@ def _offered(context: RoundContext, state: RunState) -> int | None:
 
 def _keep_original(context: RoundContext, original: Candidate, report: BaselineReport) -> None:
     member = Member(
-        candidate=original, lineage=Lineage(), evaluation=report.evaluation, speedup=1.0, exact=True
+        candidate=original,
+        lineage=Lineage(),
+        evaluation=report.evaluation,
+        speedup=1.0,
+        proven=True,
+        exact=True,
     )
     context.run.put(MEMBERS, original.digest, member)

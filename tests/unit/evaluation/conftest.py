@@ -71,9 +71,11 @@ def laboratory(tmp_path: Path, values: TestProcess) -> Callable[..., Laboratory]
         *,
         evidence: str = "measured",
         settings: dict[str, Any] | None = None,
+        full: bool = False,
         **changes: Any,
     ) -> Laboratory:
-        backend = scripted.ScriptedBackend(evidence=evidence)
+        kind = scripted.FullBackend if full else scripted.ScriptedBackend
+        backend = kind(evidence=evidence)
         return Laboratory(tmp_path, values, backend, scripted.source(original, **(settings or {})), **changes)
 
     return make

@@ -21,6 +21,13 @@ def test_the_best_always_stays_and_the_frontier_is_bounded(speedups: list[float]
     assert frontier[0].speedup == max(speedups)
 
 
+def test_a_level_step_stays_alive_but_is_never_the_best() -> None:
+    best, step_ = member("// a\n", 1.0), member("// b\n", 1.1, proven=False)
+    frontier = updated_frontier([best], [step_], 3)
+    assert frontier == (best, step_)
+    assert best_member(frontier) == best
+
+
 def test_a_member_reached_by_the_same_skills_yields_to_another_way() -> None:
     first = member("// a\n", 3.0, step(factor="4"))
     twin = member("// b\n", 2.9, step(factor="8"))

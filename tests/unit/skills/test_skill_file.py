@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -120,18 +121,19 @@ def test_any_text(text: str) -> None:
     )
 )
 def test_any_fields(fields: dict[str, object]) -> None:
-    import yaml
-
     text = "---\n" + yaml.safe_dump(fields) + "---\n## When\n## How\n## Example\n## Pitfalls\n"
-    try:
-        assert isinstance(parse(text), Skill)
-    except SkillError as error:
-        assert error.message.startswith("f/SKILL.md")
+    assert outcome(text).startswith(("f/SKILL.md", "skill"))
 
 
 @given(st.integers(0, len(GOOD)), st.text(max_size=8))
 def test_any_insertion(position: int, extra: str) -> None:
+    assert outcome(GOOD[:position] + extra + GOOD[position:]).startswith(("f/SKILL.md", "skill"))
+
+
+def outcome(text: str) -> str:
+    """Return `skill`, or the message of the SkillError; anything else is a failure."""
     try:
-        assert isinstance(parse(GOOD[:position] + extra + GOOD[position:]), Skill)
+        parse(text)
     except SkillError as error:
-        assert error.message
+        return error.message
+    return "skill"
