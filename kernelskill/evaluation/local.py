@@ -24,6 +24,7 @@ from kernelskill.evaluation.store import EvaluationStore
 from kernelskill.evaluation.time_stage import TimeStage
 from kernelskill.evaluation.timing import TimingRules
 from kernelskill.evaluation.trials import TrialSource, ValueSource
+from kernelskill.evaluation.user_baseline import time_user_baseline
 from kernelskill.evaluation.workshop import Workshop
 from kernelskill.events import Clock
 from kernelskill.profiling.profile import join_profile
@@ -31,7 +32,7 @@ from kernelskill.schema.base import canonical_json, sha256_text
 from kernelskill.schema.build import Build, BuildFailure
 from kernelskill.schema.candidate import Candidate
 from kernelskill.schema.device import Conditions, Evidence, Gpu
-from kernelskill.schema.evaluation import Evaluation, Request, StageSeconds, Status
+from kernelskill.schema.evaluation import Evaluation, Request, StageSeconds, Status, Timing
 from kernelskill.schema.profile import Profile
 from kernelskill.schema.task import Task
 
@@ -91,6 +92,7 @@ class LocalEvaluator:
         self._timing_rules = timing_rules or TimingRules()
         self._workshop = Workshop(backend, task, data / "workers")
         self._trials = TrialSource(task, values, data / "values")
+        self._values = values
         self._closes = closes
         self._stages: dict[str, TimeStage] = {}
         self._device = threading.Lock()
@@ -252,12 +254,17 @@ class LocalEvaluator:
         stage = self._time_stage(pool)
         with self._hold("time", seconds):
             report = stage.time(builds[0], builds[1] if len(builds) > 1 else None)
+            baseline: tuple[Timing, ...] = ()
+            reasons: tuple[str, ...] = ()
+            if request.candidate == self.original and report.status is Status.PASSED:
+                baseline, reasons = time_user_baseline(self.task, self._values, pool, self.evidence)
         return with_times(check, report).model_copy(
             update={
                 "key": request.key,
                 "stage": "time",
                 "seconds": tuple(seconds),
-                "notes": (*check.notes, *trouble, *report.notes),
+                "notes": (*check.notes, *trouble, *report.notes, *reasons),
+                "baseline_timings": baseline,
                 "conditions": self.conditions(),
             }
         )

@@ -10,7 +10,8 @@ import random
 import re
 import struct
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -138,35 +139,15 @@ class ScriptedBackend:
 
     def record(self, build: Build, signature: Signature, call: Call) -> LaunchPlan | Unrecordable:
         behaviour = words(self.sources[build.key])[0]
+        if behaviour == "reads_back":
+            return Unrecordable(status=Status.UNSUPPORTED, reason="reads device memory", direct_possible=True)
         if behaviour in ("launch_error", "unsupported"):
             return Unrecordable(
                 status=Status(behaviour), reason=f"cannot: {behaviour}", direct_possible=False
             )
         if behaviour == "exits":
             return Unrecordable(status=Status.RUNTIME_ERROR, reason="the launcher ended its process")
-        names = list(call.buffers)
-        blobs = [
-            Blob(
-                raw="00" * 8,
-                pointers=(
-                    PointerPatch(
-                        position=0, address=Address(allocation=names.index(p.buffer), offset=p.offset)
-                    ),
-                ),
-            )
-            for p in (call.pointers["x"], call.pointers["y"])
-        ]
-        blobs.append(Blob(raw=struct.pack("<i", call.scalars["n"]).hex()))
-        return LaunchPlan(
-            device_code=build.device_code,
-            symbol=signature.symbol,
-            allocations=tuple(
-                Allocation(id=i, kind="buffer", name=name, size_bytes=call.buffers[name])
-                for i, name in enumerate(names)
-            ),
-            operations=(Launch(kernel="k", grid=(1, 1, 1), block=(32, 1, 1), arguments=tuple(blobs)),),
-            host_calls=HostCalls(launches=1, synchronizations=2),
-        )
+        return plan_of(build, call)
 
     def open(self, build: Build) -> ScriptedWorker:
         self.opened += 1
@@ -188,6 +169,73 @@ class ScriptedBackend:
                 ),
             ),
         )
+
+
+def plan_of(build: Build, call: Call) -> LaunchPlan:
+    """Return the one launch that every scripted launcher makes."""
+    names = list(call.buffers)
+    blobs = [
+        Blob(
+            raw="00" * 8,
+            pointers=(
+                PointerPatch(position=0, address=Address(allocation=names.index(p.buffer), offset=p.offset)),
+            ),
+        )
+        for p in (call.pointers["x"], call.pointers["y"])
+    ]
+    blobs.append(Blob(raw=struct.pack("<i", call.scalars["n"]).hex()))
+    return LaunchPlan(
+        device_code=build.device_code,
+        symbol=SIGNATURE.symbol,
+        allocations=tuple(
+            Allocation(id=i, kind="buffer", name=name, size_bytes=call.buffers[name])
+            for i, name in enumerate(names)
+        ),
+        operations=(Launch(kernel="k", grid=(1, 1, 1), block=(32, 1, 1), arguments=tuple(blobs)),),
+        host_calls=HostCalls(launches=1, synchronizations=2),
+    )
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One error of a sanitizer."""
+
+    tool: str
+    message: str
+    line: int
+
+
+@dataclass(frozen=True)
+class Report:
+    """Errors of the sanitizers."""
+
+    findings: tuple[Finding, ...] = ()
+    unavailable: str = ""
+
+
+@dataclass
+class FullBackend(ScriptedBackend):
+    """A backend with everything that some devices offer."""
+
+    sanitized: int = 0
+    held: int = 0
+
+    def open_direct(self, build: Build, signature: Signature) -> ScriptedWorker:
+        worker = self.open(build)
+        worker.direct = True
+        return worker
+
+    def sanitize(self, build: Build, plan: LaunchPlan, contents: Mapping[str, Path]) -> Report:
+        self.sanitized += 1
+        tool = words(self.sources[build.key])[1].get("finding", "")
+        if tool == "missing":
+            return Report(unavailable="compute-sanitizer was not found")
+        return Report((Finding(tool, "Invalid __global__ read of size 4 bytes", 7),)) if tool else Report()
+
+    @contextmanager
+    def exclusive(self) -> Iterator[None]:
+        self.held += 1
+        yield
 
 
 def words(text: str) -> tuple[str, dict[str, str]]:
@@ -218,6 +266,7 @@ class ScriptedWorker:
         self.runs = 0
         self.globals: dict[str, Any] = {}
         self.broken = False
+        self.direct = False
         self.random = random.Random(f"{text}{backend.opened}")
 
     def load(self, plan: LaunchPlan, *, guard_bytes: int = 65536, salt: int = 0) -> None:
@@ -225,6 +274,10 @@ class ScriptedWorker:
         self.plan, self.guard, self.salt = plan, 256, salt
         self.memory = {a.id: np.zeros(a.size_bytes + 2 * self.guard, np.uint8) for a in plan.allocations}
         self.ids = {a.name: a.id for a in plan.allocations}
+
+    def load_call(self, call: Call, *, guard_bytes: int = 65536, salt: int = 0) -> None:
+        assert self.direct
+        self.load(plan_of(self.build, call), guard_bytes=guard_bytes, salt=salt)
 
     def fill(self, contents: Mapping[str, Path], *, poison: int) -> None:
         self._alive()
@@ -445,4 +498,4 @@ BEHAVIOURS: dict[str, Behaviour] = {
         wrong_when_timed, dies, slow,
     )
 }  # fmt: skip
-BEHAVIOURS["breaks_when_timed"] = right
+BEHAVIOURS["breaks_when_timed"] = BEHAVIOURS["reads_back"] = right

@@ -1,0 +1,58 @@
+"""Time the user's own `baseline()`, where test.py has one and the device is a real one."""
+
+from __future__ import annotations
+
+from statistics import median
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+
+from kernelskill.errors import TaskError
+from kernelskill.evaluation.seeds import SeedPool
+from kernelskill.schema.device import Evidence
+from kernelskill.schema.evaluation import Timing
+from kernelskill.schema.task import Task
+from kernelskill.tasks.description import BaselineTiming
+
+
+@runtime_checkable
+class BaselineSource(Protocol):
+    """A test process that can run `baseline()`."""
+
+    def baseline(self, case: int, seed: int) -> BaselineTiming:
+        """Time it on this process's GPU."""
+
+
+def time_user_baseline(
+    task: Task, values: object, pool: SeedPool, evidence: Evidence
+) -> tuple[tuple[Timing, ...], tuple[str, ...]]:
+    """Return the times of `baseline()` on every timed case, and why there are none.
+
+    Args:
+        task: Says whether there is one.
+        values: The process that holds test.py.
+        pool: The secret seeds.
+        evidence: What the device's own times are; estimates cannot be compared with a library.
+    """
+    if not task.has_baseline:
+        return (), ()
+    if evidence != "measured" or not isinstance(values, BaselineSource):
+        return (), ("baseline() of the test was not timed: this device only estimates",)
+    timings = []
+    for case in task.timed_cases:
+        try:
+            found = values.baseline(case.index, pool.seeds[0])
+        except TaskError as error:
+            return (), (f"baseline() of the test was not timed: {error.message}",)
+        low, high = np.percentile(found.samples_ms, [25, 75])
+        timings.append(
+            Timing(
+                case=case.index,
+                samples_ms=found.samples_ms,
+                median_ms=median(found.samples_ms),
+                low_ms=float(low),
+                high_ms=float(high),
+                evidence="measured",
+            )
+        )
+    return tuple(timings), ()
