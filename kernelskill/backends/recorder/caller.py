@@ -32,6 +32,8 @@ _SMALL_FLOATS = {1: "unsigned char", 2: "unsigned short"}
 _STATED_ALIGNMENT = re.compile(r"_(16|32)a$")
 _SCALAR_CLASS = re.compile(r"^(__half|__nv_\w+)$")
 _MAX_ALIGNMENT = 16
+_COPIED_BY_CODE = frozenset({"__half2", "__nv_bfloat162"})
+"""Classes with a copy constructor of their own, which the C++ ABI passes by reference."""
 
 
 class UnknownArgument(Exception):
@@ -100,7 +102,12 @@ def _type_of(parameter: Parameter, number: int) -> tuple[str, str]:
     if _is_scalar(element):
         return lane, f"typedef {lane} T{number};"
     alignment = _alignment(element)
-    return lane, f"struct alignas({alignment}) T{number} {{ {lane} v[{element.lanes}]; }};"
+    copy = ""
+    if element.name in _COPIED_BY_CODE:
+        copy = (
+            f" T{number}(const T{number}& o) {{ for (int i = 0; i < {element.lanes}; ++i) v[i] = o.v[i]; }}"
+        )
+    return lane, f"struct alignas({alignment}) T{number} {{ {lane} v[{element.lanes}];{copy} }};"
 
 
 def _is_scalar(element: ElementType) -> bool:

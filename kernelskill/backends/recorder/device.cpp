@@ -14,7 +14,7 @@ namespace recorder {
 namespace {
 
 constexpr uint64_t kL2PersistingShare = 16;  // sixteenths of the L2 cache; ten of them may persist
-constexpr int kMaxAccessPolicyWindow = 134213632;
+constexpr int kMaxAccessPolicyWindow = 134217728;
 
 int persisting_bytes() {
   return specification.gpu.major >= 8 ? static_cast<int>(specification.gpu.l2_bytes * 10 / kL2PersistingShare) : 0;
@@ -67,7 +67,13 @@ bool feature_attribute(int attribute, int* out) {
     case cudaDevAttrStreamPrioritiesSupported:
     case cudaDevAttrGlobalL1CacheSupported:
     case cudaDevAttrLocalL1CacheSupported:
-    case cudaDevAttrComputePreemptionSupported: *out = 1; return true;
+    case cudaDevAttrComputePreemptionSupported:
+    case cudaDevAttrGpuOverlap:
+    case cudaDevAttrCanMapHostMemory:
+    case cudaDevAttrHostRegisterSupported:
+    case cudaDevAttrManagedMemory:
+    case cudaDevAttrConcurrentManagedAccess:
+    case cudaDevAttrEccEnabled: *out = 1; return true;
     case cudaDevAttrAsyncEngineCount: *out = 3; return true;
     case cudaDevAttrSingleToDoublePrecisionPerfRatio: *out = gpu.minor == 0 ? 2 : 64; return true;
     case cudaDevAttrKernelExecTimeout:
@@ -78,12 +84,8 @@ bool feature_attribute(int attribute, int* out) {
     case cudaDevAttrPciDomainId:
     case cudaDevAttrTccDriver:
     case cudaDevAttrIsMultiGpuBoard:
-    case cudaDevAttrCanMapHostMemory:
-    case cudaDevAttrManagedMemory:
-    case cudaDevAttrConcurrentManagedAccess:
     case cudaDevAttrPageableMemoryAccess:
-    case cudaDevAttrHostNativeAtomicSupported:
-    case cudaDevAttrEccEnabled: *out = 0; return true;
+    case cudaDevAttrHostNativeAtomicSupported: *out = 0; return true;
     default: return false;
   }
 }
@@ -121,6 +123,11 @@ void fill_properties(cudaDeviceProp& out) {
   out.sharedMemPerMultiprocessor = gpu.shared_per_sm;
   out.regsPerMultiprocessor = static_cast<int>(gpu.registers_per_sm);
   out.computePreemptionSupported = 1;
+  out.canMapHostMemory = 1;
+  out.managedMemory = 1;
+  out.concurrentManagedAccess = 1;
+  out.hostRegisterSupported = 1;
+  out.ECCEnabled = 1;
   out.cooperativeLaunch = 1;
   out.sharedMemPerBlockOptin = gpu.shared_per_block_optin;
   out.maxBlocksPerMultiProcessor = static_cast<int>(gpu.max_blocks_per_sm);
@@ -144,10 +151,6 @@ cudaError_t no_kernel(const char* what) {
 
 cudaError_t no_device(const char* what, int device) {
   return fail(cudaErrorInvalidDevice, std::string(what) + " of device " + std::to_string(device) + "; there is one, device 0");
-}
-
-uint64_t default_dynamic_shared(const Kernel& kernel) {
-  return Gpu::kSharedPerBlock > kernel.static_shared ? Gpu::kSharedPerBlock - kernel.static_shared : 0;
 }
 
 }  // namespace
@@ -212,11 +215,12 @@ RECORDER_API cudaError_t cudaDeviceSetLimit(cudaLimit limit, size_t value) {
 RECORDER_API cudaError_t cudaDeviceGetLimit(size_t* value, cudaLimit limit) {
   switch (static_cast<int>(limit)) {
     case cudaLimitStackSize: *value = 1024; return cudaSuccess;
-    case cudaLimitPrintfFifoSize: *value = 1 << 20; return cudaSuccess;
+    case cudaLimitPrintfFifoSize: *value = 8650752; return cudaSuccess;
     case cudaLimitMallocHeapSize: *value = 8 << 20; return cudaSuccess;
+    case cudaLimitDevRuntimePendingLaunchCount: *value = 2048; return cudaSuccess;
     case cudaLimitMaxL2FetchGranularity: *value = 64; return cudaSuccess;
-    case cudaLimitPersistingL2CacheSize: *value = 0; return cudaSuccess;
-    default: return fail(cudaErrorNotSupported, "cudaDeviceGetLimit");
+    case cudaLimitPersistingL2CacheSize: *value = persisting_bytes() * 3 / 10; return cudaSuccess;
+    default: return fail(cudaErrorUnsupportedLimit, "cudaDeviceGetLimit");
   }
 }
 
@@ -245,6 +249,7 @@ RECORDER_API cudaError_t cudaFuncSetAttribute(const void* function, cudaFuncAttr
       if (value < 0 || static_cast<uint64_t>(value) + kernel->static_shared > specification.gpu.shared_per_block_optin)
         return fail(cudaErrorInvalidValue, kernel->name + ": cudaFuncSetAttribute of " + std::to_string(value) +
                                                " bytes of dynamic shared memory");
+      kernel->dynamic_shared_set = true;
       kernel->max_dynamic_shared = static_cast<uint64_t>(value);
       return cudaSuccess;
     case cudaFuncAttributePreferredSharedMemoryCarveout:
@@ -278,8 +283,7 @@ RECORDER_API cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* out, const vo
   out->numRegs = static_cast<int>(kernel->registers);
   out->ptxVersion = version;
   out->binaryVersion = version;
-  out->maxDynamicSharedSizeBytes = static_cast<int>(
-      kernel->max_dynamic_shared != 0 ? kernel->max_dynamic_shared : default_dynamic_shared(*kernel));
+  out->maxDynamicSharedSizeBytes = static_cast<int>(kernel->allowed_dynamic_shared());
   out->preferredShmemCarveout = kernel->carveout;
   return cudaSuccess;
 }

@@ -33,6 +33,7 @@ const ErrorText kErrors[] = {
     {200, "cudaErrorInvalidKernelImage", "device kernel image is invalid"},
     {201, "cudaErrorDeviceUninitialized", "invalid device context"},
     {209, "cudaErrorNoKernelImageForDevice", "no kernel image is available for execution on the device"},
+    {215, "cudaErrorUnsupportedLimit", "limit is not supported on this architecture"},
     {218, "cudaErrorInvalidPtx", "a PTX JIT compilation failed"},
     {400, "cudaErrorInvalidResourceHandle", "invalid resource handle"},
     {401, "cudaErrorIllegalState", "the operation cannot be performed in the present state"},
@@ -59,7 +60,7 @@ const ErrorText kErrors[] = {
     {906, "cudaErrorStreamCaptureImplicit",
      "operation would make the legacy stream depend on a capturing blocking stream"},
     {907, "cudaErrorCapturedEvent", "operation not permitted on an event last recorded in a capturing stream"},
-    {912, "cudaErrorInvalidClusterSize", "cluster misconfiguration"},
+    {912, "cudaErrorInvalidClusterSize", "a kernel launch error has occurred due to cluster misconfiguration"},
     {999, "cudaErrorUnknown", "unknown error"},
 };
 

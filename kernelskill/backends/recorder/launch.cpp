@@ -38,17 +38,26 @@ std::map<const void*, Kernel*> kernel_of_stub;
 std::map<const void*, std::string> unknown_stubs;
 std::vector<PushedConfiguration> pushed;
 
+// What a launch of an impossible shape answers; the same for bounds of the kernel since CUDA 13.
+#if CUDART_VERSION >= 13000
+constexpr cudaError_t kBadShape = cudaErrorInvalidValue;
+constexpr cudaError_t kAboveBounds = cudaErrorInvalidValue;
+#else
+constexpr cudaError_t kBadShape = cudaErrorInvalidConfiguration;
+constexpr cudaError_t kAboveBounds = cudaErrorLaunchOutOfResources;
+#endif
+
 std::string decimal(uint64_t value) { return std::to_string(value); }
 
 std::string shape(const dim3& d) { return decimal(d.x) + "x" + decimal(d.y) + "x" + decimal(d.z); }
 
 Problem check_block(const Kernel& kernel, const dim3& block) {
   const uint64_t threads = static_cast<uint64_t>(block.x) * block.y * block.z;
-  if (threads == 0) return {cudaErrorInvalidConfiguration, "an empty block of " + shape(block)};
+  if (threads == 0) return {kBadShape, "an empty block of " + shape(block)};
   if (threads > Gpu::kMaxThreadsPerBlock || block.x > 1024 || block.y > 1024 || block.z > 64)
-    return {cudaErrorInvalidConfiguration, "a block of " + shape(block) + " threads"};
+    return {kBadShape, "a block of " + shape(block) + " threads"};
   if (kernel.max_threads != 0 && threads > kernel.max_threads)
-    return {cudaErrorLaunchOutOfResources, "a block of " + decimal(threads) +
+    return {kAboveBounds, "a block of " + decimal(threads) +
                                                " threads, above its __launch_bounds__ of " +
                                                decimal(kernel.max_threads)};
   const uint64_t warps = (threads + 31) / 32;
@@ -61,9 +70,9 @@ Problem check_block(const Kernel& kernel, const dim3& block) {
 
 Problem check_grid(const dim3& grid) {
   if (grid.x == 0 || grid.y == 0 || grid.z == 0)
-    return {cudaErrorInvalidConfiguration, "an empty grid of " + shape(grid)};
+    return {kBadShape, "an empty grid of " + shape(grid)};
   if (grid.x > 2147483647u || grid.y > 65535 || grid.z > 65535)
-    return {cudaErrorInvalidConfiguration, "a grid of " + shape(grid) + " blocks"};
+    return {kBadShape, "a grid of " + shape(grid) + " blocks"};
   return {};
 }
 
@@ -72,11 +81,10 @@ Problem check_shared(const Kernel& kernel, size_t dynamic_shared) {
   if (dynamic_shared > optin || dynamic_shared + kernel.static_shared > optin)
     return {cudaErrorInvalidValue, decimal(dynamic_shared + kernel.static_shared) +
                                        " bytes of shared memory, limit " + decimal(optin)};
-  const uint64_t free_of_charge =
-      Gpu::kSharedPerBlock > kernel.static_shared ? Gpu::kSharedPerBlock - kernel.static_shared : 0;
-  if (dynamic_shared > free_of_charge && dynamic_shared > kernel.max_dynamic_shared)
-    return {cudaErrorInvalidValue,
-            decimal(dynamic_shared) + " bytes of dynamic shared memory without cudaFuncSetAttribute"};
+  const uint64_t allowed = kernel.allowed_dynamic_shared();
+  if (dynamic_shared > allowed)
+    return {cudaErrorInvalidValue, decimal(dynamic_shared) + " bytes of dynamic shared memory, above the " +
+                                       decimal(allowed) + " that cudaFuncSetAttribute allows"};
   return {};
 }
 

@@ -46,7 +46,7 @@ cudaError_t allocate_temporary(void** out, size_t size, bool asynchronous, cudaS
   }
   if (size == 0) {
     *out = nullptr;
-    return asynchronous ? fail(cudaErrorInvalidValue, std::string(what) + " of zero bytes") : cudaSuccess;
+    return cudaSuccess;
   }
   const uint64_t memory = specification.gpu.memory_bytes;
   if (size > memory || bytes_in_use() > memory - size)
@@ -87,12 +87,13 @@ cudaError_t out_of_span(const char* what, size_t size) {
   return fail(cudaErrorInvalidValue, std::string(what) + " of " + decimal(size) + " bytes outside its memory");
 }
 
-// Whether the direction that the launcher states contradicts where the pointers point.
+// Whether the runtime refuses the stated direction: a side said to be the device's must be, a side said to be
+// the host's may be the device's after all.
 bool direction_is_wrong(cudaMemcpyKind kind, bool to_device, bool from_device) {
   switch (kind) {
-    case cudaMemcpyHostToHost: return to_device || from_device;
-    case cudaMemcpyHostToDevice: return !to_device || from_device;
-    case cudaMemcpyDeviceToHost: return to_device || !from_device;
+    case cudaMemcpyHostToHost: return false;
+    case cudaMemcpyHostToDevice: return !to_device;
+    case cudaMemcpyDeviceToHost: return !from_device;
     case cudaMemcpyDeviceToDevice: return !to_device || !from_device;
     case cudaMemcpyDefault: return false;
   }
@@ -208,7 +209,7 @@ cudaError_t fill_rows(void* destination, size_t pitch, int value, size_t width, 
                       cudaStream_t stream, const char* what) {
   if (width == 0 || height == 0) return cudaSuccess;
   if (width > pitch || height > (1u << 30) || pitch > (1ull << 40))
-    return fail(cudaErrorInvalidPitchValue, std::string(what) + " with a pitch below its width");
+    return fail(cudaErrorInvalidValue, std::string(what) + " with a pitch below its width");
   if (find_span(destination, rows_span(pitch, width, height)) == nullptr)
     return out_of_span(what, rows_span(pitch, width, height));
   if (width == pitch) return fill(destination, value, pitch * height, stream, what);

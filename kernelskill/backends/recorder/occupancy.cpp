@@ -30,7 +30,7 @@ cudaOccFuncAttributes function_attributes(const Kernel& kernel) {
   out.sharedSizeBytes = kernel.static_shared;
   out.partitionedGCConfig = PARTITIONED_GC_OFF;
   out.shmemLimitConfig = FUNC_SHMEM_LIMIT_OPTIN;
-  out.maxDynamicSharedSizeBytes = kernel.max_dynamic_shared;
+  out.maxDynamicSharedSizeBytes = kernel.allowed_dynamic_shared();
   out.numBlockBarriers = 1;
   return out;
 }
@@ -38,6 +38,9 @@ cudaOccFuncAttributes function_attributes(const Kernel& kernel) {
 }  // namespace
 
 int blocks_per_sm(const Kernel& kernel, int threads, size_t dynamic_shared) {
+  const uint64_t bound = kernel.max_threads != 0 ? kernel.max_threads : Gpu::kMaxThreadsPerBlock;
+  if (threads <= 0) return -1;
+  if (static_cast<uint64_t>(threads) > bound) return 0;
   const cudaOccDeviceProp device = device_properties();
   const cudaOccFuncAttributes function = function_attributes(kernel);
   const cudaOccDeviceState state;

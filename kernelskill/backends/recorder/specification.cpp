@@ -10,6 +10,11 @@ namespace recorder {
 
 Specification specification;
 
+uint64_t Kernel::allowed_dynamic_shared() const {
+  if (dynamic_shared_set) return max_dynamic_shared;
+  return Gpu::kSharedPerBlock > static_shared ? Gpu::kSharedPerBlock - static_shared : 0;
+}
+
 namespace {
 
 std::string read_everything(int descriptor) {

@@ -21,9 +21,13 @@ struct Kernel {
   uint64_t stack = 0;
   uint64_t max_threads = 0;  // from __launch_bounds__; 0: none
   std::vector<KernelParameter> parameters;
-  uint64_t max_dynamic_shared = 0;  // as set; 0: not set
+  bool dynamic_shared_set = false;
+  uint64_t max_dynamic_shared = 0;  // as set
   int carveout = -1;
   bool large_clusters = false;
+
+  // Dynamic shared memory that a launch may ask for.
+  uint64_t allowed_dynamic_shared() const;
 };
 
 struct Gpu {
