@@ -82,7 +82,7 @@ def diagnose(profile: Profile, roofline: Roofline | None) -> tuple[Bottleneck, .
     headroom = _headroom(roofline)
     for kernel in profile.kernels:
         best: dict[BottleneckKind, tuple[float, Bottleneck]] = {}
-        figures = figures_of(_metrics(profile, kernel, roofline))
+        figures = figures_of(_metrics(profile, kernel, roofline), traced=profile.source == "trace")
         for rule in rules():
             answer = rule.ask(kernel.kernel, figures)
             if answer is None or answer[0] * kernel.time_share < _LEAST_RANK:
@@ -125,6 +125,7 @@ def _headroom(roofline: Roofline | None) -> float:
 def _metrics(profile: Profile, kernel: KernelProfile, roofline: Roofline | None) -> dict[str, float]:
     metrics = dict(kernel.metrics)
     metrics["plan__counted"] = float(profile.source != "static")
+    metrics["plan__traced"] = float(profile.source == "trace")
     metrics["plan__launches"] = float(sum(each.launches for each in profile.kernels))
     duration_ms = profile.duration_ms if roofline is None else roofline.time_ms
     if duration_ms is not None:

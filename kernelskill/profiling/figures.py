@@ -21,6 +21,7 @@ class FigureDefinition(Record):
     name: str
     metric: tuple[str, ...] = ()
     formula: tuple[str, ...] = ()
+    traced: float | None = None
     scale: float = 1.0
     unit: str = ""
 
@@ -39,15 +40,21 @@ def definitions() -> dict[str, FigureDefinition]:
         raise HarnessError(f"{_FILE.name} cannot be read: {error}", remedy="reinstall kernelskill") from error
 
 
-def figures_of(metrics: Mapping[str, float]) -> dict[str, float]:
-    """Return every figure that the metrics allow."""
+def figures_of(metrics: Mapping[str, float], *, traced: bool = False) -> dict[str, float]:
+    """Return every figure that the metrics allow.
+
+    Args:
+        metrics: Metric name to value.
+        traced: Whether they are a trace's, in which what did not occur is absent.
+    """
     known: dict[str, float] = {}
     table = definitions()
     for name, definition in table.items():
-        for metric in definition.metric:
-            if metric in metrics:
-                known[name] = metrics[metric] * definition.scale
-                break
+        found = next((metric for metric in definition.metric if metric in metrics), None)
+        if found is not None:
+            known[name] = metrics[found] * definition.scale
+        elif traced and definition.traced is not None and not definition.formula:
+            known[name] = definition.traced
     pending = {name: _formulas()[name] for name in table if name not in known and table[name].formula}
     while pending:
         found = {

@@ -146,3 +146,45 @@ def test_every_profiler_metric_of_a_figure_is_collected() -> None:
         wanted = [name for name in definition.metric if not name.startswith(ours)]
         if wanted:
             assert collected & set(wanted), definition.name
+
+
+TRACE = {
+    "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum": 4e6,
+    "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum": 1e6,
+    "smsp__sass_average_data_bytes_per_sector_mem_global_op_ld.ratio": 32.0,
+    "launch__grid_size": 10_000.0,
+    "trace__unique_bytes": 1e8,
+    "trace__moved_bytes": 1.1e8,
+    "estimate__dram_pct": 90.0,
+    "estimate__l2_pct": 60.0,
+}
+
+
+def traced(**changes: float) -> tuple[BottleneckKind, ...]:
+    kernel = kernel_of(ROWS["vector_add"], metrics=TRACE | changes)
+    return tuple(found.kind for found in diagnose(profile_of(kernel, source="trace"), None))
+
+
+def test_what_a_trace_lacks_did_not_happen() -> None:
+    assert traced()[0] is BottleneckKind.NONE
+
+
+def test_a_trace_is_diagnosed_by_the_shares_of_its_time_model() -> None:
+    strided = {"smsp__sass_average_data_bytes_per_sector_mem_global_op_ld.ratio": 4.0}
+    assert traced(**strided)[0] is BottleneckKind.COALESCING_LOAD
+    contended = {
+        "estimate__atomic_pct": 95.0,
+        "trace__atomic_same_address_max": 1e6,
+        "estimate__dram_pct": 2.0,
+    }
+    assert traced(**contended)[0] is BottleneckKind.ATOMIC_CONTENTION
+    divided = {"estimate__issue_pct": 50.0, "trace__integer_division_pct": 60.0, "estimate__dram_pct": 30.0}
+    assert traced(**divided)[0] is BottleneckKind.INTEGER_DIVISION
+
+
+def test_broadcasts_are_no_waste() -> None:
+    broadcast = {
+        "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum": 1e6,
+        "smsp__sass_average_data_bytes_per_sector_mem_global_op_ld.ratio": 4.0,
+    }
+    assert BottleneckKind.COALESCING_LOAD not in traced(**broadcast)
