@@ -50,7 +50,9 @@ class Rule:
         if unknown := names - definitions().keys():
             raise HarnessError(f"rule {definition.kind}: no figure is named {', '.join(sorted(unknown))}")
 
-    def ask(self, kernel: str, figures: dict[str, float]) -> tuple[float, Bottleneck] | None:
+    def ask(
+        self, kernel: str, figures: dict[str, float], metrics: dict[str, float]
+    ) -> tuple[float, Bottleneck] | None:
         """Return the finding with its rank, or None where the rule does not fire."""
         if not all(condition.holds(figures) for condition in self.when):
             return None
@@ -59,7 +61,8 @@ class Rule:
         )
         if confidence is None or gain is None or rank is None:
             return None
-        evidence = tuple(metric_of(name, figures) for name in self.definition.evidence if name in figures)
+        named = (name for name in self.definition.evidence if name in figures)
+        evidence = tuple(metric_of(name, figures, metrics) for name in named)
         found = Bottleneck(
             kind=self.definition.kind,
             kernel=kernel,
@@ -82,9 +85,10 @@ def diagnose(profile: Profile, roofline: Roofline | None) -> tuple[Bottleneck, .
     headroom = _headroom(roofline)
     for kernel in profile.kernels:
         best: dict[BottleneckKind, tuple[float, Bottleneck]] = {}
-        figures = figures_of(_metrics(profile, kernel, roofline), traced=profile.source == "trace")
+        metrics = _metrics(profile, kernel, roofline)
+        figures = figures_of(metrics, traced=profile.source == "trace")
         for rule in rules():
-            answer = rule.ask(kernel.kernel, figures)
+            answer = rule.ask(kernel.kernel, figures, metrics)
             if answer is None or answer[0] * kernel.time_share < _LEAST_RANK:
                 continue
             rank, found = _weigh(answer, kernel.time_share, headroom)

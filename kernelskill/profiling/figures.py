@@ -50,9 +50,9 @@ def figures_of(metrics: Mapping[str, float], *, traced: bool = False) -> dict[st
     known: dict[str, float] = {}
     table = definitions()
     for name, definition in table.items():
-        found = next((metric for metric in definition.metric if metric in metrics), None)
-        if found is not None:
-            known[name] = metrics[found] * definition.scale
+        source = _source(definition, metrics)
+        if source is not None:
+            known[name] = metrics[source] * definition.scale
         elif traced and definition.traced is not None and not definition.formula:
             known[name] = definition.traced
     pending = {name: _formulas()[name] for name in table if name not in known and table[name].formula}
@@ -69,11 +69,16 @@ def figures_of(metrics: Mapping[str, float], *, traced: bool = False) -> dict[st
     return known
 
 
-def metric_of(name: str, figures: Mapping[str, float]) -> Metric:
-    """Return a known figure as a metric with its unit; a single metric keeps the tool's own name."""
+def metric_of(name: str, figures: Mapping[str, float], metrics: Mapping[str, float]) -> Metric:
+    """Return a known figure with its unit; one that is a single metric keeps the name of that metric."""
     definition = definitions()[name]
-    shown = definition.metric[0] if definition.metric and definition.scale == 1.0 else name
+    source = _source(definition, metrics)
+    shown = source if source is not None and definition.scale == 1.0 else name
     return Metric(name=shown, value=figures[name], unit=definition.unit)
+
+
+def _source(definition: FigureDefinition, metrics: Mapping[str, float]) -> str | None:
+    return next((metric for metric in definition.metric if metric in metrics), None)
 
 
 @lru_cache(maxsize=1)

@@ -182,6 +182,12 @@ def test_a_trace_is_diagnosed_by_the_shares_of_its_time_model() -> None:
     assert traced(**divided)[0] is BottleneckKind.INTEGER_DIVISION
 
 
+def test_an_estimate_is_named_as_one_in_the_evidence() -> None:
+    kernel = kernel_of(ROWS["vector_add"], metrics=TRACE)
+    names = [metric.name for metric in diagnose(profile_of(kernel, source="trace"), None)[0].evidence]
+    assert names[0] == "estimate__dram_pct"
+
+
 def test_broadcasts_are_no_waste() -> None:
     broadcast = {
         "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum": 1e6,
