@@ -70,7 +70,10 @@ def plan(made, buffers, launches):
         for n, (name, array) in enumerate(buffers.items())
     )
     return LaunchPlan(
-        device_code=made.device_code, symbol="nothing", allocations=allocations, operations=tuple(launches(ids))
+        device_code=made.device_code,
+        symbol="nothing",
+        allocations=allocations,
+        operations=tuple(launches(ids)),
     )
 
 
@@ -106,7 +109,9 @@ class Session:
         self.folder.cleanup()
 
 
-def run_kernel(source, kernel, buffers, arguments, *, grid=(1,), block=(32,), shared=0, timeout_s=60, threads=1, **more):
+def run_kernel(
+    source, kernel, buffers, arguments, *, grid=(1,), block=(32,), shared=0, timeout_s=60, threads=1, **more
+):
     """Return the outcome and all buffers after one launch."""
     device = backend(threads)
     made = build(source, device)

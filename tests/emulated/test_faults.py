@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
-from direct import HERE, backend, build, Session, launch, run_kernel
+from direct import HERE, Session, backend, build, launch, run_kernel
 
 SOURCE = (HERE / "faults.cu").read_text()
-F, I = np.float32, np.int32
+F, INT = np.float32, np.int32
 
 
 def line_of(mark):
@@ -26,7 +26,15 @@ def test_read_past_the_end_names_line_buffer_and_offset():
 
 
 def test_write_past_the_end():
-    fails("write_past_end", "out_of_bounds", dict(y=np.zeros(60, F)), ["y", 60], "write", "byte offset 240 of 240", grid=(2,))
+    fails(
+        "write_past_end",
+        "out_of_bounds",
+        dict(y=np.zeros(60, F)),
+        ["y", 60],
+        "write",
+        "byte offset 240 of 240",
+        grid=(2,),
+    )
 
 
 def test_write_before_the_start():
@@ -34,15 +42,28 @@ def test_write_before_the_start():
 
 
 def test_atomic_past_the_end():
-    fails("atomic_past_end", "out_of_bounds", dict(y=np.zeros(8, I)), ["y", 8], "atomic", "buffer y")
+    fails("atomic_past_end", "out_of_bounds", dict(y=np.zeros(8, INT)), ["y", 8], "atomic", "buffer y")
 
 
 def test_shared_past_the_end():
-    fails("shared_past_end", "out_of_bounds", dict(y=np.zeros(32, F)), ["y", 1], "shared memory at byte offset 128")
+    fails(
+        "shared_past_end",
+        "out_of_bounds",
+        dict(y=np.zeros(32, F)),
+        ["y", 1],
+        "shared memory at byte offset 128",
+    )
 
 
 def test_dynamic_shared_past_the_end():
-    fails("dynamic_shared_past_end", "out_of_bounds", dict(y=np.zeros(32, F)), ["y", 8], "shared memory", shared=128)
+    fails(
+        "dynamic_shared_past_end",
+        "out_of_bounds",
+        dict(y=np.zeros(32, F)),
+        ["y", 8],
+        "shared memory",
+        shared=128,
+    )
 
 
 def test_local_past_the_end():
@@ -73,39 +94,45 @@ def test_barriers_and_atomics_are_no_race():
 
 
 def test_divergent_barrier_is_a_deadlock():
-    detail = run_kernel(SOURCE, "divergent_barrier", dict(y=np.zeros(64, F)), ["y"], block=(64,), timeout_s=3)[0]
+    detail = run_kernel(
+        SOURCE, "divergent_barrier", dict(y=np.zeros(64, F)), ["y"], block=(64,), timeout_s=3
+    )[0]
     assert detail.status in ("runtime_error", "timeout")
 
 
 def test_shuffle_that_lanes_never_reach_is_a_deadlock():
-    fails("divergent_shuffle", "runtime_error", dict(y=np.zeros(32, I)), ["y"], "deadlock")
+    fails("divergent_shuffle", "runtime_error", dict(y=np.zeros(32, INT)), ["y"], "deadlock")
 
 
 @pytest.mark.parametrize("kernel", ["endless", "endless_registers"])
 def test_endless_loop_ends_at_the_deadline_and_is_named(kernel):
     arguments = ["y"] if kernel == "endless" else ["y", 1]
-    fails(kernel, "timeout", dict(y=np.zeros(4, I)), arguments, "still running", timeout_s=1)
+    fails(kernel, "timeout", dict(y=np.zeros(4, INT)), arguments, "still running", timeout_s=1)
 
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_blocks_that_wait_for_later_blocks_finish(threads):
-    buffers = dict(flags=np.zeros(64, I), out=np.zeros(64, I))
-    outcome, after = run_kernel(SOURCE, "chain", buffers, ["flags", "out"], grid=(64,), block=(64,), threads=threads)
+    buffers = dict(flags=np.zeros(64, INT), out=np.zeros(64, INT))
+    outcome, after = run_kernel(
+        SOURCE, "chain", buffers, ["flags", "out"], grid=(64,), block=(64,), threads=threads
+    )
     assert outcome.status == "passed", outcome
     assert np.array_equal(after["out"], 64 - np.arange(64))
 
 
 def test_cooperative_grid_sync():
     n = 32 * 64
-    buffers = dict(x=np.zeros(n, I), y=np.zeros(n, I))
-    outcome, after = run_kernel(SOURCE, "grid_sync", buffers, ["x", "y", n], grid=(32,), block=(64,), cooperative=True)
+    buffers = dict(x=np.zeros(n, INT), y=np.zeros(n, INT))
+    outcome, after = run_kernel(
+        SOURCE, "grid_sync", buffers, ["x", "y", n], grid=(32,), block=(64,), cooperative=True
+    )
     assert outcome.status == "passed", outcome
     assert np.array_equal(after["y"], n - 1 - np.arange(n))
     assert np.array_equal(after["x"], n - np.arange(n))
 
 
 def test_volatile_warp_synchronous_code_goes_in_step():
-    outcome, after = run_kernel(SOURCE, "warp_synchronous", dict(out=np.zeros(1, I)), ["out"])
+    outcome, after = run_kernel(SOURCE, "warp_synchronous", dict(out=np.zeros(1, INT)), ["out"])
     assert outcome.status == "passed"
     assert after["out"][0] == sum(range(64))
 
@@ -116,26 +143,30 @@ def test_assertion_and_trap():
 
 
 def test_print_is_accepted():
-    outcome, after = run_kernel(SOURCE, "prints", dict(y=np.zeros(32, I)), ["y"])
+    outcome, after = run_kernel(SOURCE, "prints", dict(y=np.zeros(32, INT)), ["y"])
     assert outcome.status == "passed"
     assert np.array_equal(after["y"], np.arange(32))
 
 
 def test_unknown_instruction_is_refused_by_name_and_others_stay_usable():
-    detail = fails("unknown_instruction", "unsupported", dict(y=np.zeros(4, I)), ["y"])
+    detail = fails("unknown_instruction", "unsupported", dict(y=np.zeros(4, INT)), ["y"])
     assert "getctarank.shared::cluster.u32" in detail
 
 
 def test_active_mask_of_a_branch():
-    _, after = run_kernel(SOURCE, "divergent_active_mask", dict(y=np.zeros(32, I)), ["y"])
+    _, after = run_kernel(SOURCE, "divergent_active_mask", dict(y=np.zeros(32, INT)), ["y"])
     assert np.array_equal(after["y"], np.where(np.arange(32) & 1, 16, -16))
 
 
 def test_worker_goes_on_after_a_failed_kernel():
     device = backend()
     made = build(SOURCE, device)
-    operations = lambda ids: [launch(made, "write_past_end", ids, ["y", 64], (3,))]
-    with Session(made, dict(y=np.zeros(64, F)), operations, device) as session:
+    with Session(
+        made,
+        dict(y=np.zeros(64, F)),
+        lambda ids: [launch(made, "write_past_end", ids, ["y", 64], (3,))],
+        device,
+    ) as session:
         assert session.run().status == "out_of_bounds"
         session.worker.fill(session.contents, poison=0)
         assert session.run().status == "out_of_bounds"

@@ -87,7 +87,9 @@ class EmulatedBackend:
 
     def open(self, build: Build) -> EmulatedWorker:
         """Start a worker that holds this build."""
-        return EmulatedWorker(self.gpu, build, prepare(build, self._toolchain), self._toolchain, self._threads)
+        return EmulatedWorker(
+            self.gpu, build, prepare(build, self._toolchain), self._toolchain, self._threads
+        )
 
     def profile(
         self,

@@ -6,6 +6,7 @@ import ctypes
 import json
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -41,37 +42,43 @@ class Device:
 
     def handle(self, message: dict[str, Any]) -> dict[str, Any]:
         """Answer one message."""
+        actions: dict[str, Callable[[dict[str, Any]], dict[str, Any] | None]] = {
+            "load": self._load,
+            "fill": self._fill,
+            "put": lambda asked: self._put(asked["contents"]),
+            "run": self._run,
+            "read": lambda asked: self._read(asked["buffer"], asked["file"]),
+            "damaged_guards": lambda asked: {"damaged": self.memory.damaged(self.poison)},
+            "trace": self._trace,
+            "traced": self._traced,
+        }
         try:
-            match message["do"]:
-                case "load":
-                    self.plan = message["plan"]
-                    self.memory.lay_out(self.plan["allocations"], message["guard_bytes"], message["salt"])
-                case "fill":
-                    self.poison = message["poison"] & 0xFF
-                    self.memory.fill(self.poison)
-                    self._put(message["contents"])
-                case "put":
-                    self._put(message["contents"])
-                case "run":
-                    self.executor.run(self.plan["operations"], message["deadline_s"])
-                    return {"status": "passed", "detail": "", "notes": self.executor.notes}
-                case "read":
-                    self._read(message["buffer"], message["file"])
-                case "damaged_guards":
-                    return {"damaged": self.memory.damaged(self.poison)}
-                case "trace":
-                    sampler = Sampler(self.runtime, self.executor, self.module, message["l1_bytes"])
-                    return {"launches": sampler.trace(self.plan["operations"], message["deadline_s"])}
-                case "traced":
-                    self.load_traced(Path(message["file"]))
-                    self.memory.publish()
-                case unknown:
-                    return {"harness": f"unknown message {unknown!r}"}
+            return actions[message["do"]](message) or {"ok": True}
         except Failed as failed:
             return {"status": failed.status, "detail": failed.detail, "notes": self.executor.notes}
         except NoMemory as error:
             return {"status": "out_of_memory", "detail": str(error), "notes": []}
-        return {"ok": True}
+
+    def _load(self, message: dict[str, Any]) -> None:
+        self.plan = message["plan"]
+        self.memory.lay_out(self.plan["allocations"], message["guard_bytes"], message["salt"])
+
+    def _fill(self, message: dict[str, Any]) -> None:
+        self.poison = message["poison"] & 0xFF
+        self.memory.fill(self.poison)
+        self._put(message["contents"])
+
+    def _run(self, message: dict[str, Any]) -> dict[str, Any]:
+        self.executor.run(self.plan["operations"], message["deadline_s"])
+        return {"status": "passed", "detail": "", "notes": self.executor.notes}
+
+    def _trace(self, message: dict[str, Any]) -> dict[str, Any]:
+        sampler = Sampler(self.runtime, self.executor, self.module, message["l1_bytes"])
+        return {"launches": sampler.trace(self.plan["operations"], message["deadline_s"])}
+
+    def _traced(self, message: dict[str, Any]) -> None:
+        self.load_traced(Path(message["file"]))
+        self.memory.publish()
 
     def _region(self, buffer: str) -> tuple[int, int]:
         for region in self.memory.regions.values():

@@ -129,8 +129,12 @@ class Runtime:
         self.reserve = self._function(library, "ks_reserve", u64, u64)
         self.commit = self._function(library, "ks_commit", i32, u64, u64)
         self.discard = self._function(library, "ks_discard", i32, u64, u64)
-        self.set_allocations = self._function(library, "ks_set_allocations", None, ctypes.POINTER(Allocation), u64)
-        self.launch = self._function(library, "ks_launch", i32, ctypes.POINTER(LaunchRequest), ctypes.c_double)
+        self.set_allocations = self._function(
+            library, "ks_set_allocations", None, ctypes.POINTER(Allocation), u64
+        )
+        self.launch = self._function(
+            library, "ks_launch", i32, ctypes.POINTER(LaunchRequest), ctypes.c_double
+        )
         self.fault = self._function(library, "ks_fault", None, ctypes.POINTER(Fault))
         self.dropped = self._function(library, "ks_dropped", u64)
         self.library = library

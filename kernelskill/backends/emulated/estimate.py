@@ -84,7 +84,9 @@ def l1_share(gpu: Gpu, resources: KernelResources, dynamic_shared: int, threads:
 class _Model:
     """The terms of one launch."""
 
-    def __init__(self, gpu: Gpu, trace: LaunchTrace, resources: KernelResources, sizes: dict[int, int]) -> None:
+    def __init__(
+        self, gpu: Gpu, trace: LaunchTrace, resources: KernelResources, sizes: dict[int, int]
+    ) -> None:
         self.gpu = gpu
         self.trace = trace
         self.resources = resources
@@ -164,7 +166,9 @@ class _Model:
         """Return the time in which the blocks pass through, each as slow as its slowest chain."""
         trace = self.trace
         barriers = trace.barriers_per_block * BARRIER_CYCLES
-        cycles = trace.waits_per_warp * self.load_latency(moved) + trace.cycles_per_warp + barriers + BLOCK_CYCLES
+        cycles = (
+            trace.waits_per_warp * self.load_latency(moved) + trace.cycles_per_warp + barriers + BLOCK_CYCLES
+        )
         waves = max(1.0, self.waves) if self.waves > 4 else max(1, -(-trace.blocks // self.resident))
         return waves * cycles / self.clock
 

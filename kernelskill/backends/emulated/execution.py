@@ -33,7 +33,12 @@ class Executor:
     """
 
     def __init__(
-        self, runtime: Runtime, plain: KernelObject, module: dict[str, Any], memory: DeviceMemory, limits: dict[str, Any]
+        self,
+        runtime: Runtime,
+        plain: KernelObject,
+        module: dict[str, Any],
+        memory: DeviceMemory,
+        limits: dict[str, Any],
     ) -> None:
         self._runtime = runtime
         self._plain = plain
@@ -85,7 +90,10 @@ class Executor:
                 pass
 
     def _copy_rows(self, operation: dict[str, Any]) -> None:
-        source, target = self._memory.address(operation["source"]), self._memory.address(operation["destination"])
+        source, target = (
+            self._memory.address(operation["source"]),
+            self._memory.address(operation["destination"]),
+        )
         for row in range(operation["height"]):
             ctypes.memmove(
                 target + row * operation["destination_pitch"],
@@ -157,7 +165,9 @@ class Executor:
             where = f", line {line}" if line else ""
             raise Failed("unsupported", f"kernel {self.places.kernel(name)}{where}: {reason} is not emulated")
         if operation["cluster"] is not None and tuple(operation["cluster"]) != (1, 1, 1):
-            raise Failed("unsupported", f"kernel {self.places.kernel(name)}: thread block clusters are not emulated")
+            raise Failed(
+                "unsupported", f"kernel {self.places.kernel(name)}: thread block clusters are not emulated"
+            )
         self._check_shape(operation, kernel)
         request = LaunchRequest()
         request.plain = self._plain.functions[name]
@@ -183,16 +193,22 @@ class Executor:
         name = self.places.kernel(operation["kernel"])
         threads = operation["block"][0] * operation["block"][1] * operation["block"][2]
         if not 1 <= threads <= 1024 or min(operation["grid"]) < 1:
-            raise Failed("launch_error", f"kernel {name}: grid {operation['grid']}, block {operation['block']}")
+            raise Failed(
+                "launch_error", f"kernel {name}: grid {operation['grid']}, block {operation['block']}"
+            )
         shared = operation["dynamic_shared_bytes"] + kernel["static_shared"]
         allowed = self._limits["shared_bytes"]
         if shared > allowed:
-            raise Failed("launch_error", f"kernel {name}: {shared} bytes of shared memory, the GPU allows {allowed}")
+            raise Failed(
+                "launch_error", f"kernel {name}: {shared} bytes of shared memory, the GPU allows {allowed}"
+            )
 
     def _arguments(self, operation: dict[str, Any], kernel: dict[str, Any]) -> bytes:
         data = bytearray()
         if len(operation["arguments"]) != len(kernel["parameters"]):
-            raise Failed("launch_error", f"kernel {self.places.kernel(operation['kernel'])}: number of arguments")
+            raise Failed(
+                "launch_error", f"kernel {self.places.kernel(operation['kernel'])}: number of arguments"
+            )
         for blob, (offset, size) in zip(operation["arguments"], kernel["parameters"], strict=True):
             value = self._bytes(blob)
             data.extend(bytes(max(0, offset - len(data))))
@@ -211,7 +227,11 @@ class Executor:
         space = SPACES[fault.space]
         size = fault.size
         if kind in ("out_of_bounds", "misaligned", "read_only"):
-            words = {"out_of_bounds": "outside of", "misaligned": "misaligned in", "read_only": "not allowed in"}[kind]
+            words = {
+                "out_of_bounds": "outside of",
+                "misaligned": "misaligned in",
+                "read_only": "not allowed in",
+            }[kind]
             if space in ("shared", "local"):
                 return f"{size}-byte {verb} {words} {space} memory at byte offset {_signed(fault.address)}"
             return f"{size}-byte {verb} {words} {self._memory.describe(fault.address)}"

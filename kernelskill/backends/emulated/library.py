@@ -174,7 +174,11 @@ def _key(toolchain: Toolchain, kind: str, text: str) -> str:
 def _sources_digest() -> str:
     """Return a digest of the runtime and of the translator itself."""
     room = Path(__file__).parent
-    files = [*sorted(RUNTIME.glob("ks_*")), *sorted(room.glob("ptx/*.py")), *sorted(room.glob("translate/*.py"))]
+    files = [
+        *sorted(RUNTIME.glob("ks_*")),
+        *sorted(room.glob("ptx/*.py")),
+        *sorted(room.glob("translate/*.py")),
+    ]
     files.append(Path(__file__))
     return sha256_text(canonical_json([[file.name, sha256_bytes(file.read_bytes())] for file in files]))
 
@@ -188,7 +192,13 @@ def processor_flags() -> tuple[str, ...]:
         known = set(Path("/proc/cpuinfo").read_text(encoding="utf-8").split())
     except OSError:
         return ()
-    wanted = {"fma": "-mfma", "sse4_1": "-msse4.1", "popcnt": "-mpopcnt", "lzcnt": "-mlzcnt", "abm": "-mlzcnt"}
+    wanted = {
+        "fma": "-mfma",
+        "sse4_1": "-msse4.1",
+        "popcnt": "-mpopcnt",
+        "lzcnt": "-mlzcnt",
+        "abm": "-mlzcnt",
+    }
     return tuple(sorted({flag for name, flag in wanted.items() if name in known}))
 
 

@@ -41,7 +41,9 @@ class Region:
 class DeviceMemory:
     """Regions in one reserved range of addresses."""
 
-    def __init__(self, runtime: Runtime, variables: list[Variable], relocations: list[tuple[int, int, int, int]]) -> None:
+    def __init__(
+        self, runtime: Runtime, variables: list[Variable], relocations: list[tuple[int, int, int, int]]
+    ) -> None:
         self._runtime = runtime
         self._variables = variables
         self._relocations = relocations
@@ -62,7 +64,9 @@ class DeviceMemory:
         symbols = {a["name"]: a["id"] for a in allocations if a["kind"] == "symbol"}
         at = self._range + (salt % 4096) * _SALT_STRIDE + _PAGE
         first = at
-        wanted = [(a["id"], a["name"], a["kind"], a["size_bytes"]) for a in allocations if a["kind"] != "symbol"]
+        wanted = [
+            (a["id"], a["name"], a["kind"], a["size_bytes"]) for a in allocations if a["kind"] != "symbol"
+        ]
         for number, variable in enumerate(self._variables):
             identity = symbols.get(variable.name, -100 - number)
             wanted.append((identity, variable.name, "symbol", variable.size))
@@ -94,7 +98,9 @@ class DeviceMemory:
         """Tell the runtime the allocations and the loaded objects their variables."""
         constant = {v.name for v in self._variables if v.constant}
         rows = [
-            Allocation(region.base, region.size, region.id, not (region.kind == "symbol" and region.name in constant))
+            Allocation(
+                region.base, region.size, region.id, not (region.kind == "symbol" and region.name in constant)
+            )
             for region in self.regions.values()
         ]
         self._runtime.set_allocations((Allocation * len(rows))(*rows), len(rows))
@@ -138,8 +144,12 @@ class DeviceMemory:
         """Return where an address lies: the nearest region and the byte offset into it."""
         if not self.regions:
             return f"address {address:#x}"
-        nearest = min(self.regions.values(), key=lambda r: max(r.base - address, address - (r.base + r.size - 1), 0))
-        if max(nearest.base - address, address - (nearest.base + nearest.size)) > max(1 << 24, 4 * nearest.size):
+        nearest = min(
+            self.regions.values(), key=lambda r: max(r.base - address, address - (r.base + r.size - 1), 0)
+        )
+        if max(nearest.base - address, address - (nearest.base + nearest.size)) > max(
+            1 << 24, 4 * nearest.size
+        ):
             return f"address {address:#x}, near no buffer"
         return f"{nearest.label} at byte offset {address - nearest.base} of {nearest.size}"
 

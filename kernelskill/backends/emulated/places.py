@@ -29,7 +29,9 @@ class SourcePlaces:
     def of_chain(self, chain: list[list[int]]) -> tuple[str, int]:
         """Return file and line of an inlining chain, innermost first."""
         named = [(self._files.get(str(file), ""), line) for file, line in chain]
-        users = [(file, line) for file, line in named if line and not any(mark in file for mark in _TOOLKIT_MARKS)]
+        users = [
+            (file, line) for file, line in named if line and not any(mark in file for mark in _TOOLKIT_MARKS)
+        ]
         return (users or named or [("", 0)])[0]
 
     def describe(self, site: int, kernel: str) -> str:

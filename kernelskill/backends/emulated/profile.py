@@ -132,7 +132,9 @@ def _access_figures(trace: LaunchTrace) -> dict[str, float]:
     if atomics:
         figures["trace__atomic_requests"] = atomics
         figures["trace__atomic_operations"] = trace.total("lanes", access="atomic")
-        figures["trace__atomic_same_address_per_request"] = trace.total("same_address", access="atomic") / atomics
+        figures["trace__atomic_same_address_per_request"] = (
+            trace.total("same_address", access="atomic") / atomics
+        )
         figures["trace__atomic_same_address_max"] = max(
             trace.hot_atomics, *(s["same_address_most"] for s in trace.sites if s.access == "atomic")
         )
@@ -154,13 +156,17 @@ def _instruction_figures(trace: LaunchTrace) -> dict[str, float]:
     names |= {"control": "control", "tensor": "tensor", "division": "integer_division"}
     for pipe, name in names.items():
         share = 100 * trace.mix[pipe] / issue
-        figures[f"trace__{name}_instructions_pct" if pipe != "division" else "trace__integer_division_pct"] = share
+        figures[
+            f"trace__{name}_instructions_pct" if pipe != "division" else "trace__integer_division_pct"
+        ] = share
     return figures
 
 
 def _launch_figures(gpu: Gpu, trace: LaunchTrace, estimate: LaunchEstimate) -> dict[str, float]:
     fits, resources = estimate.occupancy, estimate.resources
-    achieved = fits.fraction * min(1.0, max(estimate.waves, trace.blocks / max(1, gpu.sm_count) / max(1, fits.blocks_per_sm)))
+    achieved = fits.fraction * min(
+        1.0, max(estimate.waves, trace.blocks / max(1, gpu.sm_count) / max(1, fits.blocks_per_sm))
+    )
     return {
         "launch__grid_size": trace.blocks,
         "launch__block_size": trace.threads_per_block,
@@ -187,7 +193,7 @@ def line_profiles(trace: LaunchTrace) -> tuple[LineProfile, ...]:
         if not site.line:
             continue
         figures = lines[site.file, site.line]
-        kind = f"{site.space}_{ {'read': 'ld', 'write': 'st'}.get(site.access, 'atom')}"
+        kind = f"{site.space}_{ {'read': 'ld', 'write': 'st'}.get(site.access, 'atom') }"
         figures[f"{kind}_requests"] += site["requests"]
         figures[f"{kind}_bytes"] += site["bytes"]
         if site.space == "global":
@@ -198,4 +204,6 @@ def line_profiles(trace: LaunchTrace) -> tuple[LineProfile, ...]:
         LineProfile(file=file, line=line, metrics={name: round(value, 2) for name, value in figures.items()})
         for (file, line), figures in lines.items()
     ]
-    return tuple(sorted(profiles, key=lambda p: -sum(v for n, v in p.metrics.items() if n.endswith("_requests"))))
+    return tuple(
+        sorted(profiles, key=lambda p: -sum(v for n, v in p.metrics.items() if n.endswith("_requests")))
+    )

@@ -19,8 +19,13 @@ SITE_FIELDS = (
     "missed_requests", "missed_sectors", "same_address", "same_address_most",
 )  # fmt: skip
 _Site = _structure(
-    tuple((name, _U64) for name in SITE_FIELDS)
-    + (("space", _U32), ("access", _U32), ("size", _U32), ("pad", _U32))
+    (
+        *((name, _U64) for name in SITE_FIELDS),
+        ("space", _U32),
+        ("access", _U32),
+        ("size", _U32),
+        ("pad", _U32),
+    )
 )
 _Block = _structure((("issues", _U64), ("threads", _U64)))
 _Region = _structure(

@@ -27,7 +27,9 @@ def choose_blocks(total: int, count: int = SAMPLED_BLOCKS) -> list[int]:
 class Sampler:
     """Traces the launches of one plan."""
 
-    def __init__(self, runtime: Runtime, executor: Executor, module: dict[str, Any], l1_bytes: dict[str, int]) -> None:
+    def __init__(
+        self, runtime: Runtime, executor: Executor, module: dict[str, Any], l1_bytes: dict[str, int]
+    ) -> None:
         self._results = Results(runtime)
         self._executor = executor
         self._module = module
@@ -61,7 +63,12 @@ class Sampler:
         return None
 
     def _launch(self, operation: dict[str, Any], deadline: float) -> dict[str, Any]:
-        shape = [operation["kernel"], operation["grid"], operation["block"], operation["dynamic_shared_bytes"]]
+        shape = [
+            operation["kernel"],
+            operation["grid"],
+            operation["block"],
+            operation["dynamic_shared_bytes"],
+        ]
         known = self._traced.setdefault(repr(shape), [])
         row = {
             "op": "launch",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -39,9 +39,9 @@ class LaunchTrace:
     block: tuple[int, int, int]
     dynamic_shared: int
     sites: list[SiteTrace]
-    mix: Counter[str]
+    mix: dict[str, float]
     """Warp instructions by pipe; `issue` counts all."""
-    counts: Counter[str]
+    counts: dict[str, float]
     """Warp-level counts: instructions, integer_divisions, barriers."""
     threads_per_instruction: float
     waits_per_warp: float
@@ -81,8 +81,8 @@ def read_trace(row: dict[str, Any], module: dict[str, Any], places: SourcePlaces
     totals = trace["totals"]
     sampled = max(1, totals["blocks"])
     scale = grid[0] * grid[1] * grid[2] / sampled
-    mix: Counter[str] = Counter()
-    counts: Counter[str] = Counter()
+    mix: dict[str, float] = defaultdict(float)
+    counts: dict[str, float] = defaultdict(float)
     waits = cycles = lanes = issues = 0.0
     for number, (issued, threads) in trace["blocks"].items():
         figures = module["blocks"][int(number)]
@@ -108,7 +108,9 @@ def read_trace(row: dict[str, Any], module: dict[str, Any], places: SourcePlaces
         waits_per_warp=waits / warps,
         cycles_per_warp=cycles / warps,
         barriers_per_block=totals["barriers"] / sampled,
-        regions={number: (read / sampled, written / sampled) for number, read, written, _ in trace["regions"]},
+        regions={
+            number: (read / sampled, written / sampled) for number, read, written, _ in trace["regions"]
+        },
         hot_atomics=_hot_atomics(totals, sampled, scale),
     )
 
@@ -123,7 +125,9 @@ def _site(
     number: int, figures: dict[str, int], module: dict[str, Any], places: SourcePlaces, scale: float
 ) -> SiteTrace:
     file, line = places.place(number)
-    scaled = {name: value * scale for name, value in figures.items() if name not in ("space", "access", "size")}
+    scaled = {
+        name: value * scale for name, value in figures.items() if name not in ("space", "access", "size")
+    }
     scaled["same_address_most"] = float(figures["same_address_most"])
     scaled["size"] = float(figures["size"])
     space = {_SHARED: "shared", _LOCAL: "local"}.get(figures["space"], "global")

@@ -98,7 +98,9 @@ class EmulatedWorker:
         self._failed = None
         self._plan = plan
         if sum(a.size_bytes for a in plan.allocations) > self._gpu.memory_bytes:
-            self._failed = RunOutcome(status=Status.OUT_OF_MEMORY, detail="the plan needs more memory than the GPU has")
+            self._failed = RunOutcome(
+                status=Status.OUT_OF_MEMORY, detail="the plan needs more memory than the GPU has"
+            )
             return
         message = {
             "do": "load",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kernelskill.backends.emulated.ptx.cursor import Cursor
-from kernelskill.backends.emulated.ptx.lexer import tokenize
+from kernelskill.backends.emulated.ptx.lexer import Token, tokenize
 from kernelskill.backends.emulated.ptx.syntax import (
     BranchTargets,
     Function,
@@ -55,6 +55,17 @@ class _Parser:
         while cursor.token.text in _LINKING:
             external |= cursor.take().text == ".extern"
         token = cursor.take()
+        if token.text in (".entry", ".func"):
+            module.functions.append(self._function(token.text == ".entry"))
+        elif token.text in (".global", ".const", ".shared"):
+            module.variables.extend(self._declaration(token.text[1:], external))
+        elif token.text == ".pragma":
+            cursor.skip_statement()
+        else:
+            self._header(module, token)
+
+    def _header(self, module: Module, token: Token) -> None:
+        cursor = self._cursor
         match token.text:
             case ".version":
                 module.version = cursor.take().text
@@ -67,8 +78,6 @@ class _Parser:
                     raise PtxError("only 64-bit addresses are known", token.line)
             case ".file":
                 self._file(module)
-            case ".entry" | ".func":
-                module.functions.append(self._function(token.text == ".entry"))
             case ".section":
                 cursor.take()
                 cursor.skip_braces()
@@ -77,10 +86,6 @@ class _Parser:
                 cursor.expect(",")
                 module.aliases[name] = cursor.word()
                 cursor.expect(";")
-            case ".pragma":
-                cursor.skip_statement()
-            case ".global" | ".const" | ".shared":
-                module.variables.extend(self._declaration(token.text[1:], external))
             case ";":
                 pass
             case _:

@@ -22,7 +22,11 @@ def copy(tr: FunctionTranslator, op: Op) -> str:
     bytes_ = amount.value
     tr.uses_shared = True
     source, target = tr.address(op.operand(1)), tr.address(op.operand(0))
-    given = tr.value(op.operand(3), "u32") if len(op.operands) > 3 and op.modifiers[-1] != "L2::cache_hint" else f"{bytes_}u"
+    given = (
+        tr.value(op.operand(3), "u32")
+        if len(op.operands) > 3 and op.modifiers[-1] != "L2::cache_hint"
+        else f"{bytes_}u"
+    )
     return f"ks::copy_async<{bytes_}>(t, {target}, {source}, {given}, {tr.site()}, {tr.site()});"
 
 

@@ -36,7 +36,9 @@ def atomic(tr: FunctionTranslator, op: Op) -> str:
     code = []
     for lane in range(lanes):
         values = ", ".join(tr.value(argument[lane], held) for argument in arguments)
-        call = f"{template}::{_METHODS.get(operation, operation)}<{shared}>(a_ + {lane * size(kind)}, {values})"
+        call = (
+            f"{template}::{_METHODS.get(operation, operation)}<{shared}>(a_ + {lane * size(kind)}, {values})"
+        )
         code.append(tr.assign(targets[lane], held, call))
     return f"{{ uint8_t* a_ = {place}; {' '.join(code)} }}"
 

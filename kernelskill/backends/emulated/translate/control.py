@@ -47,7 +47,9 @@ def stop(tr: FunctionTranslator, op: Op) -> str:
     return _fail(tr, "trap")
 
 
-def _known_call(tr: FunctionTranslator, name: str, arguments: tuple[str, ...], results: tuple[str, ...]) -> str:
+def _known_call(
+    tr: FunctionTranslator, name: str, arguments: tuple[str, ...], results: tuple[str, ...]
+) -> str:
     """Return the code of a function that the driver provides, or an empty text."""
 
     def argument(index: int, kind: str) -> str:
@@ -125,7 +127,9 @@ def _barrier_reduction(tr: FunctionTranslator, op: Op) -> str:
     count = tr.value(op.operand(2), "u32") if has_count else "0u"
     predicate = tr.value(op.operand(3 if has_count else 2), "pred")
     call_ = f"ks::ks_barrier_reduce(t, {number}, {count}, {predicate}, {operation}, {tr.site()})"
-    return tr.assign(op.operand(0), "u32" if operation == 0 else "pred", call_ if operation == 0 else f"({call_} != 0)")
+    return tr.assign(
+        op.operand(0), "u32" if operation == 0 else "pred", call_ if operation == 0 else f"({call_} != 0)"
+    )
 
 
 def fence(tr: FunctionTranslator, op: Op) -> str:

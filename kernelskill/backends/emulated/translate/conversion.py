@@ -45,7 +45,11 @@ def _scalar(op: Op, target: str, source: str, value: str) -> str:
         return f"ks::to_integer<{CPP[target]}>(ks::integral<{mode}>({value}))"
     if is_float(target):
         rounding = next((ROUNDINGS[part] for part in op.modifiers if part in ROUNDINGS), 0)
-        code = f"({CPP[target]}){value}" if not rounding else f"ks::from_integer<{CPP[target]}, {rounding}>({value})"
+        code = (
+            f"({CPP[target]}){value}"
+            if not rounding
+            else f"ks::from_integer<{CPP[target]}, {rounding}>({value})"
+        )
         return f"ks::saturate({code})" if op.has("sat") else code
     if op.has("sat"):
         return f"ks::clamp_integer<{CPP[target]}>({value})"
@@ -89,9 +93,13 @@ def _fp8(tr: FunctionTranslator, op: Op, target: str, source: str) -> str:
         high, low = tr.value(op.operand(1), "f32"), tr.value(op.operand(2), "f32")
         return tr.assign(op.operand(0), "u16", f"ks::to_fp8<{_FP8[target]}>({high}, {low})")
     if target in _FP8 and source == "f16x2":
-        return tr.assign(op.operand(0), "u16", f"ks::pair_to_fp8<{_FP8[target]}>({tr.value(op.operand(1), 'u32')})")
+        return tr.assign(
+            op.operand(0), "u16", f"ks::pair_to_fp8<{_FP8[target]}>({tr.value(op.operand(1), 'u32')})"
+        )
     if target == "f16x2":
-        return tr.assign(op.operand(0), "u32", f"ks::from_fp8<{_FP8[source]}>({tr.value(op.operand(1), 'u16')})")
+        return tr.assign(
+            op.operand(0), "u32", f"ks::from_fp8<{_FP8[source]}>({tr.value(op.operand(1), 'u16')})"
+        )
     raise op.unsupported()
 
 
@@ -164,7 +172,11 @@ def _lanes(tr: FunctionTranslator, op: Op) -> tuple[str, str]:
             code = f"{'!' if name == 'num' else ''}__builtin_isunordered({x}, {y})"
         else:
             unordered = f"__builtin_isunordered({x}, {y})"
-            code = f"(({x} {sign} {y}) || {unordered})" if name in _UNORDERED else f"(({x} {sign} {y}) && !{unordered})"
+            code = (
+                f"(({x} {sign} {y}) || {unordered})"
+                if name in _UNORDERED
+                else f"(({x} {sign} {y}) && !{unordered})"
+            )
         found.append(f"(bool)({code})")
     return found[0], found[1]
 

@@ -235,7 +235,9 @@ class FunctionTranslator(Values):
     def _declare_registers(self, variable: Variable) -> None:
         if variable.vector > 1 or variable.type not in CPP:
             raise Unsupported(f"register type .{variable.type}")
-        family = [f"{variable.name}{n}" for n in range(variable.family)] if variable.family else [variable.name]
+        family = (
+            [f"{variable.name}{n}" for n in range(variable.family)] if variable.family else [variable.name]
+        )
         for name in family:
             self._count += 1
             self._registers += 1
@@ -294,7 +296,9 @@ class FunctionTranslator(Values):
         try:
             code = handler(self, op)
         except Unsupported as error:
-            text = error.what if error.what.startswith("instruction") else f"instruction {op.text}: {error.what}"
+            text = (
+                error.what if error.what.startswith("instruction") else f"instruction {op.text}: {error.what}"
+            )
             raise Unsupported(text, instruction.location) from error
         if instruction.guard is not None:
             negation = "!" if instruction.guard_negated else ""

@@ -8,7 +8,17 @@ from kernelskill.backends.emulated.translate.opcode import Op
 from kernelskill.backends.emulated.translate.types import CPP, size, unsigned, width
 from kernelskill.backends.emulated.translate.values import SPECIAL, Symbol
 
-SPACES = ("global", "shared", "local", "param", "const", "shared::cta", "shared::cluster", "param::entry", "param::func")
+SPACES = (
+    "global",
+    "shared",
+    "local",
+    "param",
+    "const",
+    "shared::cta",
+    "shared::cluster",
+    "param::entry",
+    "param::func",
+)
 VECTORS = {"v2": 2, "v4": 4, "v8": 8}
 
 
@@ -56,7 +66,9 @@ def load(tr: FunctionTranslator, op: Op) -> str:
         place = f"(const uint8_t*){tr.address(op.operand(1))}"
     else:
         place = access(tr, op, op.operand(1), size(kind) * lanes, "read")
-    sets = " ".join(tr.assign(target, kind, f"ks::get<{CPP[kind]}>(a_, {n})") for n, target in enumerate(targets))
+    sets = " ".join(
+        tr.assign(target, kind, f"ks::get<{CPP[kind]}>(a_, {n})") for n, target in enumerate(targets)
+    )
     return f"{{ const uint8_t* a_ = {place}; {sets} }}{_lockstep(op)}"
 
 
@@ -101,7 +113,8 @@ def _pack(tr: FunctionTranslator, op: Op, target: Operand, source: Vector) -> st
     part = width(op.type) // count
     whole, piece = unsigned(op.type) if op.type != "b128" else "b128", f"u{part}"
     terms = [
-        f"(({CPP[whole]}){tr.value(element, piece)} << {n * part})" for n, element in enumerate(source.elements)
+        f"(({CPP[whole]}){tr.value(element, piece)} << {n * part})"
+        for n, element in enumerate(source.elements)
     ]
     return tr.assign(target, whole, "(" + " | ".join(terms) + ")")
 

@@ -7,7 +7,7 @@ instructions; counts are right within some 20 %.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 
 from kernelskill.backends.emulated.ptx.syntax import (
@@ -25,7 +25,20 @@ from kernelskill.backends.emulated.translate.types import is_half, width
 PIPES = ("fp32", "fp64", "int", "sfu", "lsu", "tensor", "control")
 """Where warp instructions go; `issue` counts all of them."""
 
-_NO_TARGET = ("st", "red", "bra", "bar", "barrier", "ret", "exit", "call", "membar", "fence", "prefetch", "cp")
+_NO_TARGET = (
+    "st",
+    "red",
+    "bra",
+    "bar",
+    "barrier",
+    "ret",
+    "exit",
+    "call",
+    "membar",
+    "fence",
+    "prefetch",
+    "cp",
+)
 _FREE = ("cvta", "pragma", "membar", "fence", "prefetch", "prefetchu", "createpolicy", "nanosleep")
 _FLOAT32 = {
     "div": (("fp32", 8.0), ("sfu", 1.0)), "sqrt": (("fp32", 6.0), ("sfu", 1.0)), "rcp": (("fp32", 5.0), ("sfu", 1.0)),
@@ -198,7 +211,7 @@ def chain_lengths(block: BasicBlock) -> tuple[int, float]:
 
 def block_figures(block: BasicBlock) -> dict[str, object]:
     """Return the instruction mix of a basic block as JSON values."""
-    mix: Counter[str] = Counter()
+    mix: dict[str, float] = defaultdict(float)
     counts: Counter[str] = Counter()
     for op in block.ops:
         for pipe, length in cost(op):

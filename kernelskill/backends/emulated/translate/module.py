@@ -259,7 +259,11 @@ def _headers(kernels: list[TranslatedFunction], device: dict[str, TranslatedFunc
 
 
 def _initial_bytes(
-    variable: Variable, functions: dict[str, int], numbers: dict[str, int], number: int, relocations: list[str]
+    variable: Variable,
+    functions: dict[str, int],
+    numbers: dict[str, int],
+    number: int,
+    relocations: list[str],
 ) -> bytes:
     """Return a variable's first bytes; addresses of variables go to the relocations."""
     data = bytearray()

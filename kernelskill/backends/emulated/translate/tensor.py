@@ -79,7 +79,12 @@ def multiply(tr: FunctionTranslator, op: Op) -> str:
     if left == "f64" and shape == Shape(8, 8, 4):
         return _double(tr, op)
     fits = shape.m == 16 and shape.n == 8 and op.has("row") and op.has("col")
-    if not fits or left not in _ELEMENT or right not in _ELEMENT or _PER_REGISTER[left] != _PER_REGISTER[right]:
+    if (
+        not fits
+        or left not in _ELEMENT
+        or right not in _ELEMENT
+        or _PER_REGISTER[left] != _PER_REGISTER[right]
+    ):
         raise op.unsupported()
     per = _PER_REGISTER[left]
     if shape.k % (4 * per):
@@ -132,10 +137,19 @@ def wmma(tr: FunctionTranslator, op: Op) -> str:
 
 def _fragment(op: Op, shape: Shape) -> tuple[int, int]:
     """Return rows and columns of the matrix that a load or store names."""
-    return op.choice({"a": (shape.m, shape.k), "b": (shape.k, shape.n), "c": (shape.m, shape.n), "d": (shape.m, shape.n)})
+    sizes = {
+        "a": (shape.m, shape.k),
+        "b": (shape.k, shape.n),
+        "c": (shape.m, shape.n),
+        "d": (shape.m, shape.n),
+    }
+    rows, columns = op.choice(sizes)
+    return rows, columns
 
 
-def _wmma_access(tr: FunctionTranslator, op: Op, kind: str, stride: Operand | None, place: Operand) -> tuple[str, int]:
+def _wmma_access(
+    tr: FunctionTranslator, op: Op, kind: str, stride: Operand | None, place: Operand
+) -> tuple[str, int]:
     """Return code that sets `p_` to the place of element `j_`, and the elements of a lane."""
     shape = Shape.of(op)
     rows, columns = _fragment(op, shape)
@@ -209,4 +223,9 @@ def _wmma_multiply(tr: FunctionTranslator, op: Op) -> str:
     return f"{{ {a} {b} double s_[{shape.m * shape.n // 32}]; {before} {call} {after} }}"
 
 
-HANDLERS: dict[str, Handler] = {"mma": multiply, "ldmatrix": load_matrix, "stmatrix": load_matrix, "wmma": wmma}
+HANDLERS: dict[str, Handler] = {
+    "mma": multiply,
+    "ldmatrix": load_matrix,
+    "stmatrix": load_matrix,
+    "wmma": wmma,
+}

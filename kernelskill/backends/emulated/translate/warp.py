@@ -54,7 +54,9 @@ def reduce(tr: FunctionTranslator, op: Op) -> str:
         flags = "true" if op.has("abs") else "false", "true" if op.has("NaN") else "false"
         code = f"ks::redux_{operation}_float<{flags[0]}, {flags[1]}>(t, {mask}, {value}, {tr.site()})"
         return tr.assign(op.operand(0), kind, code)
-    return tr.assign(op.operand(0), kind, f"ks::redux_{operation}<{CPP[kind]}>(t, {mask}, {value}, {tr.site()})")
+    return tr.assign(
+        op.operand(0), kind, f"ks::redux_{operation}<{CPP[kind]}>(t, {mask}, {value}, {tr.site()})"
+    )
 
 
 def active_mask(tr: FunctionTranslator, op: Op) -> str:
