@@ -133,7 +133,10 @@ class CudaWorker:
         except Failed as failed:
             return failed.outcome
         return TimingRun(
-            samples_ms=tuple(answer["samples_ms"]), evidence="measured", notes=tuple(answer["notes"])
+            samples_ms=tuple(answer["samples_ms"]),
+            evidence="measured",
+            launch_share=answer["launch_share"],
+            notes=tuple(answer["notes"]),
         )
 
     def close(self) -> None:

@@ -43,6 +43,7 @@ class Execution:
         self._lowered: Lowered | None = None
         self._current_load: tuple[LaunchPlan, int, int] | None = None
         self._used = False
+        self._shares: dict[str, float] = {}
 
     @property
     def loaded(self) -> PlanMemory:
@@ -104,11 +105,17 @@ class Execution:
             DriverError: The plan failed.
         """
         self._used = True
+        self._shares = self._shares or self._stopwatch.shares(self._current(), self.loaded)
         taken, notes = self._stopwatch.sample(self._current(), self.loaded, samples, flush_l2=flush_l2)
         self._driver.synchronize()
         if self.loaded.unreachable:
             notes.append(f"not reset between samples: {', '.join(self.loaded.unreachable)}")
         return taken, notes
+
+    def launch_share(self) -> dict[str, float]:
+        """Return each kernel's share of the kernels' time by display name, as found when the plan was first timed."""
+        named = {kernel.name: kernel.display_name for kernel in self._build.kernels}
+        return {named.get(name, name): share for name, share in self._shares.items()}
 
     def _current(self) -> Lowered:
         if self._lowered is None:
@@ -123,6 +130,7 @@ class Execution:
         memory, lowering, module = self._memory, self._lowering, self._module
         self._memory, self._lowering, self._lowered, self._module = None, None, None, 0
         self._used = False
+        self._shares = {}
         if module:
             self._driver.synchronize()
         if lowering is not None:

@@ -8,7 +8,15 @@ from statistics import median
 from kernelskill.backends.cuda.driver import Driver
 from kernelskill.backends.cuda.lowering import Lowered
 from kernelskill.backends.cuda.memory import PlanMemory
-from kernelskill.backends.cuda.replay_core import Operation, ReplayCore
+from kernelskill.backends.cuda.replay_core import (
+    COPY_2D,
+    COPY_DEVICE,
+    COPY_HOST,
+    LAUNCH,
+    MEMSET,
+    Operation,
+    ReplayCore,
+)
 
 _COLD_AFTER_S = 0.5
 """Clocks fall when a GPU has had nothing to do for about this long."""
@@ -23,6 +31,8 @@ _OPERATION_S = 3e-6
 """Time the host takes to queue one operation: measured 2.5 us for a launch on an H200 host."""
 _FILL_BYTES_PER_S = 2.5e12
 _MOST_AHEAD = 64
+_MOST_MARKED = 64
+_IN_ONE_STREAM = frozenset({LAUNCH, MEMSET, COPY_DEVICE, COPY_HOST, COPY_2D})
 _PLAIN_AHEAD_BYTES = 8 << 20
 """Filled again and again where the L2 shall stay warm: only these bytes are lost from it."""
 
@@ -51,7 +61,8 @@ class Stopwatch:
     ) -> tuple[list[float], list[str]]:
         """Return samples in ms and notes on how they were taken.
 
-        Every sample starts from the contents of the last fill. A plan too short for the events is
+        Every sample starts from the contents of the last fill, and afterwards the memory holds what one
+        run makes of them. A plan too short for the events is
         repeated inside a sample, without a reset between; a note says so.
 
         Raises:
@@ -62,6 +73,8 @@ class Stopwatch:
         probe = [self._once(lowered, memory, 1, flush_l2) for _ in range(3)]
         repeats = self._repeats(median(probe))
         taken = [self._once(lowered, memory, repeats, flush_l2) for _ in range(samples)]
+        if repeats > 1:
+            self._once(lowered, memory, 1, flush_l2)
         self._busy_until = time.monotonic()
         notes = []
         if repeats > 1:
@@ -70,6 +83,39 @@ class Stopwatch:
                 f"{median(probe) * 1e3:.1f} us and an empty pair of events {self._overhead_ms * 1e3:.1f} us"
             )
         return taken, notes
+
+    def shares(self, lowered: Lowered, memory: PlanMemory) -> dict[str, float]:
+        """Return each kernel's share of the kernels' time, from one run with events around every launch.
+
+        Nothing for a plan of one kernel, of very many launches, or of several streams or graphs.
+        """
+        simple = all(operation.kind in _IN_ONE_STREAM for operation in lowered.array[: lowered.count])
+        if not simple or len(set(lowered.names.values())) < 2 or len(lowered.names) > _MOST_MARKED:
+            return {}
+        self._prepare()
+        events = {
+            place: (self._driver.event(timing=True), self._driver.event(timing=True))
+            for place in lowered.names
+        }
+        memory.reset(self._stream)
+        for _ in range(_MOST_AHEAD):  # long enough that no launch waits for the host
+            self._driver.fill_async(self._flush, 0, self._flush_bytes, self._stream)
+        for place in range(lowered.count):
+            marks = events.get(place)
+            if marks:
+                self._driver.call("cuEventRecord", marks[0], self._stream)
+            code, _ = self._core.replay((Operation * 1)(lowered.array[place]), 1)
+            self._driver.check(code, lowered.describe(place))
+            if marks:
+                self._driver.call("cuEventRecord", marks[1], self._stream)
+        spent: dict[str, float] = {}
+        for place, (start, end) in events.items():
+            name = lowered.names[place]
+            spent[name] = spent.get(name, 0.0) + self._driver.elapsed_ms(start, end)
+            for event in (start, end):
+                self._driver.call("cuEventDestroy_v2", event)
+        total = sum(spent.values())
+        return {name: ms / total for name, ms in spent.items()} if total > 0 else {}
 
     def _prepare(self) -> None:
         if self._flush:

@@ -86,7 +86,7 @@ class WorkerLoop:
                 return {"damaged": list(execution.loaded.damaged_guards())}
             case "time":
                 taken, notes = execution.time(int(message["samples"]), bool(message["flush_l2"]))
-                return {"samples_ms": taken, "notes": notes}
+                return {"samples_ms": taken, "notes": notes, "launch_share": execution.launch_share()}
             case unknown:
                 raise HarnessError(f"the worker knows no {unknown!r}")
         return {}

@@ -122,8 +122,7 @@ def test_every_sample_starts_from_the_last_fill(open_worker: Open, build: Build,
     assert len(timing.samples_ms) == 5
     assert timing.evidence == "measured"
     assert all(sample >= 0 for sample in timing.samples_ms)
-    repeats = int(timing.notes[0].split("mean of ")[1].split(" ")[0]) if timing.notes else 1
-    assert contents(worker, tmp_path)[0] == repeats
+    assert contents(worker, tmp_path)[0] == 1
     without = worker.time(3, flush_l2=False, timeout_s=60)
     assert isinstance(without, TimingRun)
 
@@ -371,3 +370,13 @@ def test_a_job_folder_is_carried_out_by_a_command(
         done = run_child(command, limits=Limits(wall_s=60), cwd=tmp_path, env=worker_environment(tmp_path))
         assert done.returncode == status, done.stderr
         assert words in done.stderr
+
+
+def test_a_plan_of_several_kernels_tells_their_shares(open_worker: Open, build: Build) -> None:
+    worker = open_worker()
+    worker.load(plan_of(build, launch("add_one"), launch("count"), launch("add_one")))
+    worker.fill({}, poison=0)
+    timing = worker.time(2, flush_l2=True, timeout_s=60)
+    assert isinstance(timing, TimingRun)
+    assert set(timing.launch_share) == {"add_one", "count"}
+    assert sum(timing.launch_share.values()) == pytest.approx(1)
