@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Literal
 
 from kernelskill.schema.candidate import Candidate, Step
@@ -21,8 +22,9 @@ from kernelskill.schema.task import Allowance, Promise
 from kernelskill.skills.library import SkillLibrary
 from kernelskill.skills.result_check import check_result
 from kernelskill.skills.transformation import Rewrite, Site, SkillContext, SkillRefused
+from kernelskill.source.definitions import KernelDef
 from kernelskill.source.edits import EditConflict, LockedRegion, apply_edits
-from kernelskill.source.unit import KernelDef, SourceUnit
+from kernelskill.source.unit import SourceUnit
 
 SUFFIXES = (".cu", ".cuh", ".h", ".hpp", ".inl")
 _STRICTNESS = (
@@ -103,9 +105,7 @@ def find_steps(
     return steps, refusals
 
 
-def apply_step(
-    candidate: Candidate, step: Step, library: SkillLibrary, context: SkillContext
-) -> AppliedStep:
+def apply_step(candidate: Candidate, step: Step, library: SkillLibrary, context: SkillContext) -> AppliedStep:
     """Apply one step; its site is looked for again, so any candidate that still has it will do.
 
     Raises:
@@ -195,10 +195,14 @@ def _predicted_metrics(skills: Sequence[Skill]) -> tuple[MetricChange, ...]:
     return tuple(by_name.values())
 
 
+@lru_cache(maxsize=64)
+def parsed(text: str, path: str) -> SourceUnit:
+    """Return the parsed file; every skill that asks about one candidate shares it."""
+    return SourceUnit.parse(text, path)
+
+
 def _with_units(candidate: Candidate, context: SkillContext) -> SkillContext:
-    units = tuple(
-        SourceUnit.parse(file.text, file.path) for file in candidate.files if file.path.endswith(SUFFIXES)
-    )
+    units = tuple(parsed(file.text, file.path) for file in candidate.files if file.path.endswith(SUFFIXES))
     return replace(context, units=units)
 
 

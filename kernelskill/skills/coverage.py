@@ -13,7 +13,9 @@ from kernelskill.source.polynomial import Polynomial, operation
 from kernelskill.source.syntax import Node, Span, walk
 from kernelskill.source.unit import SourceUnit
 
-_SIZES = frozenset({"identifier", "binary_expression", "parenthesized_expression", "field_expression", "number_literal"})
+_SIZES = frozenset(
+    {"identifier", "binary_expression", "parenthesized_expression", "field_expression", "number_literal"}
+)
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,9 @@ def read_cover(unit: SourceUnit, kernel: KernelDef, guard: Guard, entry: KernelL
     if block is None or block <= 0:
         raise SkillRefused(f"the block size on line {line} is not a constant")
     if guard.index.block_size not in (None, block):
-        raise SkillRefused(f"the kernel takes blocks of {guard.index.block_size}, line {line} launches {block}")
+        raise SkillRefused(
+            f"the kernel takes blocks of {guard.index.block_size}, line {line} launches {block}"
+        )
     grid = entry.launch.grid.components
     node = grid[position].node if grid is not None else None
     if node is None:
@@ -101,7 +105,9 @@ def _size_text(unit: SourceUnit, kernel: KernelDef, guard: Guard, entry: KernelL
             continue
         name = unit.text_of(node)
         if name not in values and (entry.unit is not unit or unit.constants.value(node) is None):
-            raise SkillRefused(f"the size {unit.text_of(guard.bound)!r} can't be written where it is launched")
+            raise SkillRefused(
+                f"the size {unit.text_of(guard.bound)!r} can't be written where it is launched"
+            )
         value = values.get(name, name)
         simple = value.replace("_", "").isalnum() or node == guard.bound
         text += unit.text_of(Span(position, node.start_byte)) + (value if simple else f"({value})")

@@ -9,25 +9,62 @@ from kernelskill.skills.transformation import SkillContext, SkillRefused
 from kernelskill.source.definitions import FunctionDef, KernelDef
 from kernelskill.source.masking import lexemes
 from kernelskill.source.preprocessor import MacroDef
-from kernelskill.source.syntax import Node, Span, named, span_of, walk
+from kernelskill.source.syntax import Node, Span, span_of, walk
 from kernelskill.source.unit import SourceUnit
 
 BARRIERS = frozenset(
     {
         *("__syncthreads", "__syncthreads_count", "__syncthreads_and", "__syncthreads_or", "__syncwarp"),
-        *("this_thread_block", "this_grid", "thread_block", "grid_group", "barrier", "pipeline", "memcpy_async"),
+        *(
+            "this_thread_block",
+            "this_grid",
+            "thread_block",
+            "grid_group",
+            "barrier",
+            "pipeline",
+            "memcpy_async",
+        ),
         *("__nanosleep", "cooperative_groups", "asm", "__asm__", "volatile"),
     }
 )
 """Words that make threads wait for one another, or may hide that they do."""
 WARP_WORDS = frozenset(
     {
-        *("warpSize", "__shfl_sync", "__shfl_up_sync", "__shfl_down_sync", "__shfl_xor_sync", "__ballot_sync"),
+        *(
+            "warpSize",
+            "__shfl_sync",
+            "__shfl_up_sync",
+            "__shfl_down_sync",
+            "__shfl_xor_sync",
+            "__ballot_sync",
+        ),
         *("__any_sync", "__all_sync", "__activemask", "__match_any_sync", "__match_all_sync", "__syncwarp"),
-        *("__reduce_add_sync", "__reduce_min_sync", "__reduce_max_sync", "__reduce_and_sync", "__reduce_or_sync"),
+        *(
+            "__reduce_add_sync",
+            "__reduce_min_sync",
+            "__reduce_max_sync",
+            "__reduce_and_sync",
+            "__reduce_or_sync",
+        ),
         *("__shfl", "__shfl_up", "__shfl_down", "__shfl_xor", "__ballot", "__any", "__all", "__lane_id"),
-        *("tiled_partition", "coalesced_threads", "coalesced_group", "this_thread_block", "cooperative_groups"),
-        *("wmma", "nvcuda", "mma_sync", "asm", "__asm__", "cub", "thrust", "__clusterDimIdx", "cluster_group"),
+        *(
+            "tiled_partition",
+            "coalesced_threads",
+            "coalesced_group",
+            "this_thread_block",
+            "cooperative_groups",
+        ),
+        *(
+            "wmma",
+            "nvcuda",
+            "mma_sync",
+            "asm",
+            "__asm__",
+            "cub",
+            "thrust",
+            "__clusterDimIdx",
+            "cluster_group",
+        ),
     }
 )
 """Words whose meaning depends on which threads share a warp."""
@@ -129,9 +166,9 @@ def identifiers(unit: SourceUnit, node: Node) -> Iterator[tuple[str, Node]]:
             yield unit.text_of(entry), entry
 
 
-def statements_of(body: Node) -> list[Node]:
-    """Return the statements of a block, or the one statement that stands without braces."""
-    return named(body) if body.type == "compound_statement" else [body]
+def count_uses(unit: SourceUnit, node: Node, name: str) -> int:
+    """Return how often a name is used below a node; fields of that name are others."""
+    return sum(text == name for text, _ in identifiers(unit, node))
 
 
 def fresh_name(unit: SourceUnit, context: SkillContext, wanted: str, taken: Collection[str] = ()) -> str:

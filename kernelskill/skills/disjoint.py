@@ -87,7 +87,9 @@ def separate_parameters(
         return _UNKNOWN
     for entry in entries:
         answer = _separate_arguments(kernel, first, second, entry, context)
-        if not answer.disjoint and (one is None or other is None or one == other or _same_source(kernel, first, second, entry)):
+        if not answer.disjoint and (
+            one is None or other is None or one == other or _same_source(kernel, first, second, entry)
+        ):
             return _UNKNOWN
         assumption = assumption or answer.assumption
     return Separation(True, assumption)
@@ -104,9 +106,7 @@ def _arguments(
     return given[one].node, given[other].node
 
 
-def _same_source(
-    kernel: KernelDef, first: ParameterDef, second: ParameterDef, entry: KernelLaunch
-) -> bool:
+def _same_source(kernel: KernelDef, first: ParameterDef, second: ParameterDef, entry: KernelLaunch) -> bool:
     """Whether one launch hands the same pointer to both, or that can't be told."""
     found = _arguments(kernel, first, second, entry)
     sources = [source_of(entry, node) for node in found] if found is not None else [None]
@@ -125,7 +125,9 @@ def _separate_arguments(
     if "fresh" in (one[0], other[0]):
         return _PROVEN
     task = context.task
-    is_launcher = entry.function is not None and (task is None or entry.function.name == task.signature.symbol)
+    is_launcher = entry.function is not None and (
+        task is None or entry.function.name == task.signature.symbol
+    )
     return Separation(True, PROMISED) if is_launcher and context.promises(Promise.NO_ALIAS) else _UNKNOWN
 
 
@@ -149,7 +151,11 @@ def _is_fresh(entry: KernelLaunch, declared: Declared | None) -> bool:
         return False
     allocated = False
     for write in flow_of(entry.unit, entry.function).writes_to(declared):
-        if write.operator == "init" and entry.unit.text_of(write.value or write.node) in ("nullptr", "NULL", "0"):
+        if write.operator == "init" and entry.unit.text_of(write.value or write.node) in (
+            "nullptr",
+            "NULL",
+            "0",
+        ):
             continue
         call = write.node.parent
         while call is not None and call.type != "call_expression":

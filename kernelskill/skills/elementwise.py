@@ -11,11 +11,12 @@ from kernelskill.skills.global_index import Guard, GuardedKernel, find_global_in
 from kernelskill.skills.kernel_launches import KernelLaunch
 from kernelskill.skills.launch_edits import components_of, write_shapes
 from kernelskill.skills.transformation import SkillContext, SkillRefused
+from kernelskill.source.definitions import KernelDef
 from kernelskill.source.edits import EditSet
 from kernelskill.source.loops import find_loops
 from kernelskill.source.scopes import flow_of
 from kernelskill.source.syntax import Node, Span, span_of, walk
-from kernelskill.source.unit import KernelDef, SourceUnit
+from kernelskill.source.unit import SourceUnit
 
 _WHY = "the elements of one thread would no longer be independent"
 _SPINNING = frozenset({"atomicCAS", "atomicExch", "__threadfence", "__threadfence_block", "clock64", "clock"})

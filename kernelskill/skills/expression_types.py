@@ -13,9 +13,33 @@ from kernelskill.source.unit import SourceUnit
 
 FLOAT_FUNCTIONS = frozenset(
     {
-        *("sqrtf", "rsqrtf", "expf", "exp2f", "exp10f", "expm1f", "logf", "log2f", "log10f", "log1pf", "powf"),
+        *(
+            "sqrtf",
+            "rsqrtf",
+            "expf",
+            "exp2f",
+            "exp10f",
+            "expm1f",
+            "logf",
+            "log2f",
+            "log10f",
+            "log1pf",
+            "powf",
+        ),
         *("sinf", "cosf", "tanf", "asinf", "acosf", "atanf", "atan2f", "sinhf", "coshf", "tanhf", "erff"),
-        *("erfcf", "fabsf", "fmaxf", "fminf", "fmodf", "floorf", "ceilf", "roundf", "truncf", "rintf", "fmaf"),
+        *(
+            "erfcf",
+            "fabsf",
+            "fmaxf",
+            "fminf",
+            "fmodf",
+            "floorf",
+            "ceilf",
+            "roundf",
+            "truncf",
+            "rintf",
+            "fmaf",
+        ),
         *("cbrtf", "hypotf", "copysignf", "lgammaf", "tgammaf", "fdividef", "__expf", "__logf", "__powf"),
         *("__sinf", "__cosf", "__tanf", "__fdividef", "__frcp_rn", "__fsqrt_rn", "__fmaf_rn", "__fadd_rn"),
         *("__fmul_rn", "__half2float", "__bfloat162float", "__saturatef", "__int_as_float", "__int2float_rn"),
@@ -24,8 +48,36 @@ FLOAT_FUNCTIONS = frozenset(
 )
 GENERIC_FUNCTIONS = frozenset(
     {
-        *("sqrt", "rsqrt", "exp", "exp2", "exp10", "expm1", "log", "log2", "log10", "log1p", "pow", "sin", "cos"),
-        *("tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "erf", "erfc", "fabs", "abs", "fmax"),
+        *(
+            "sqrt",
+            "rsqrt",
+            "exp",
+            "exp2",
+            "exp10",
+            "expm1",
+            "log",
+            "log2",
+            "log10",
+            "log1p",
+            "pow",
+            "sin",
+            "cos",
+        ),
+        *(
+            "tan",
+            "asin",
+            "acos",
+            "atan",
+            "atan2",
+            "sinh",
+            "cosh",
+            "tanh",
+            "erf",
+            "erfc",
+            "fabs",
+            "abs",
+            "fmax",
+        ),
         *("fmin", "fmod", "floor", "ceil", "round", "trunc", "rint", "fma", "cbrt", "hypot", "copysign"),
         *("max", "min", "fdim"),
     }
@@ -153,7 +205,9 @@ class ExpressionTypes:
         if text in ("threadIdx", "blockIdx", "blockDim", "gridDim"):
             return "unsigned"
         kind = self.of(argument) or ""
-        return kind[:-1] if kind in ("float2", "float3", "float4", "double2", "int2", "int3", "int4") else None
+        return (
+            kind[:-1] if kind in ("float2", "float3", "float4", "double2", "int2", "int3", "int4") else None
+        )
 
     def _element(self, node: Node) -> str | None:
         kind = self.of(node.child_by_field_name("argument"))
@@ -262,9 +316,7 @@ def visible_local(function: FunctionDef, name: str, place: Node) -> VariableDef 
     visible = [
         variable
         for variable in function.locals
-        if variable.name == name
-        and variable.name_span.start <= place.start_byte
-        and variable.scope in scopes
+        if variable.name == name and variable.name_span.start <= place.start_byte and variable.scope in scopes
     ]
     return min(visible, key=lambda variable: scopes.index(variable.scope), default=None)
 
@@ -272,7 +324,12 @@ def visible_local(function: FunctionDef, name: str, place: Node) -> VariableDef 
 def is_pure(unit: SourceUnit, node: Node) -> bool:
     """Whether evaluating an expression changes nothing and calls only known mathematics."""
     for entry in walk(node):
-        if entry.type in ("assignment_expression", "update_expression", "lambda_expression", "new_expression"):
+        if entry.type in (
+            "assignment_expression",
+            "update_expression",
+            "lambda_expression",
+            "new_expression",
+        ):
             return False
         if entry.type == "identifier":
             macro = unit.macro(unit.text_of(entry))

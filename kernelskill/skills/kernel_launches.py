@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from kernelskill.skills.device_code import units_of, words_in
+from kernelskill.skills.device_code import identifiers, units_of
 from kernelskill.skills.transformation import SkillContext, SkillRefused
 from kernelskill.source.definitions import FunctionDef, KernelDef
 from kernelskill.source.dimensions import local_constants
 from kernelskill.source.launches import LaunchSite
-from kernelskill.source.syntax import Node, Span
+from kernelskill.source.scopes import flow_of
+from kernelskill.source.syntax import Node, span_of
 from kernelskill.source.unit import SourceUnit
 
 
@@ -61,19 +62,18 @@ def launches_of(unit: SourceUnit, kernel: KernelDef, context: SkillContext) -> l
 
 def _refuse_hidden_uses(unit: SourceUnit, kernel: KernelDef) -> None:
     """Decline where the kernel's name stands anywhere but in definitions and launches."""
-    named_spans = [function.name_span for function in unit.all_functions if function.name == kernel.name]
-    seen = sum(_count(unit, span, kernel.name) for span in named_spans)
-    seen += sum(_count(unit, launch.name_span, kernel.name) for launch in unit.launches_of(kernel))
-    if words_in(unit, Span(0, len(unit.data))).count(kernel.name) != seen:
-        raise SkillRefused(f"the name {kernel.name!r} is used outside its definition and launches")
+    known = [function.name_span for function in unit.all_functions if function.name == kernel.name]
+    known += [launch.name_span for launch in unit.launches_of(kernel)]
+    for name, node in identifiers(unit, unit.root):
+        if name == kernel.name and not any(span.contains(span_of(node)) for span in known):
+            function = unit.enclosing_function(node)
+            if function is None or flow_of(unit, function).resolve(node) is None:
+                line = unit.line_of(node)
+                raise SkillRefused(f"line {line} uses the name {name!r} outside its definition and launches")
     word = re.compile(rf"\b{re.escape(kernel.name)}\b")
     for macro in unit.macros:
         if word.search(macro.value):
             raise SkillRefused(f"macro {macro.name!r} names the kernel")
-
-
-def _count(unit: SourceUnit, span: Span, name: str) -> int:
-    return words_in(unit, span).count(name)
 
 
 def template_bindings(unit: SourceUnit, kernel: KernelDef, context: SkillContext) -> dict[str, str]:

@@ -15,7 +15,8 @@ from kernelskill.schema.base import sha256_text
 from kernelskill.schema.proposal import Skill
 from kernelskill.skills.skill_file import FILE_NAME, parse_skill
 from kernelskill.skills.transformation import Rewrite, Site, SkillContext
-from kernelskill.source.unit import KernelDef, SourceUnit
+from kernelskill.source.definitions import KernelDef
+from kernelskill.source.unit import SourceUnit
 
 TRANSFORM = "transform.py"
 

@@ -17,16 +17,20 @@ _CASTS = ("static_cast<", "reinterpret_cast<", "const_cast<")
 _INTRINSICS = ("__ldg", "__ldcg", "__ldcs", "__ldca")
 _SIMPLE = frozenset(
     {
-        *("identifier", "number_literal", "binary_expression", "parenthesized_expression", "field_expression"),
+        *(
+            "identifier",
+            "number_literal",
+            "binary_expression",
+            "parenthesized_expression",
+            "field_expression",
+        ),
         *("unary_expression", "cast_expression", "type_descriptor", "primitive_type", "type_identifier"),
         *("field_identifier", "sized_type_specifier"),
     }
 )
 
 
-def visible_accesses(
-    unit: SourceUnit, kernel: KernelDef, loop: Loop, context: SkillContext
-) -> list[Access]:
+def visible_accesses(unit: SourceUnit, kernel: KernelDef, loop: Loop, context: SkillContext) -> list[Access]:
     """Return every access to memory that a loop makes.
 
     Raises:
@@ -41,9 +45,7 @@ def visible_accesses(
     return [access for access in find_accesses(unit, kernel) if loop.span.contains(access.span)]
 
 
-def refuse_hidden_accesses(
-    unit: SourceUnit, kernel: KernelDef, node: Node, context: SkillContext
-) -> None:
+def refuse_hidden_accesses(unit: SourceUnit, kernel: KernelDef, node: Node, context: SkillContext) -> None:
     """Decline where a call or macro below a node may access memory.
 
     Raises:
@@ -98,14 +100,15 @@ def is_invariant(unit: SourceUnit, kernel: KernelDef, node: Node, span: Span) ->
         if declared is None:
             continue
         if isinstance(declared, VariableDef) and (
-            declared.dimensions or declared.scope.type == "translation_unit" and not declared.is_const
+            declared.dimensions or (declared.scope.type == "translation_unit" and not declared.is_const)
         ):
             return False
         if isinstance(declared, VariableDef) and span.contains(declared.name_span):
             return False
-        if any(span.overlaps(span_of(write.node)) or write.operator == "&" for write in flow.writes_to(declared)):
-            if not (len(flow.writes_to(declared)) == 1 and flow.is_constant(declared)):
-                return False
+        writes = flow.writes_to(declared)
+        written = any(span.overlaps(span_of(write.node)) or write.operator == "&" for write in writes)
+        if written and not (len(writes) == 1 and flow.is_constant(declared)):
+            return False
     return True
 
 
@@ -141,9 +144,9 @@ def is_unconditional(unit: SourceUnit, loop: Loop, node: Node) -> bool:
     while parent is not None and child != loop.body:
         if parent.type == "conditional_expression" and parent.child_by_field_name("condition") != child:
             return False
-        if parent.type == "binary_expression" and unit.operator(parent) in ("&&", "||"):
-            if parent.child_by_field_name("left") != child:
-                return False
+        short = parent.type == "binary_expression" and unit.operator(parent) in ("&&", "||")
+        if short and parent.child_by_field_name("left") != child:
+            return False
         if child.type not in ("expression_statement", "declaration", "compound_statement") and (
             child.type.endswith("_statement") or child.type == "lambda_expression"
         ):

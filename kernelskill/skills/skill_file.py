@@ -43,7 +43,9 @@ class _PlainLoader(yaml.BaseLoader):
         names = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
         for name in names:
             if names.count(name) > 1:
-                raise yaml.constructor.ConstructorError(None, None, f"{name!r} is given twice", node.start_mark)
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"{name!r} is given twice", node.start_mark
+                )
         return super().construct_mapping(node, deep=deep)
 
 

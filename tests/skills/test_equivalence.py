@@ -117,3 +117,38 @@ def test_every_step_keeps_the_results(path: Path, promised: bool, tmp_path: Path
             assert not different.size, f"{entry.step.label}: {different.size} values, first at {different[0]}"
         else:
             np.testing.assert_allclose(row, rows[0], rtol=2e-4, atol=2e-4, err_msg=entry.step.label)
+
+
+def chain(
+    candidate: Candidate, context: SkillContext, rng: np.random.Generator
+) -> tuple[list[FoundStep], Candidate]:
+    """Apply up to four steps of different skills, each found on the result of the one before."""
+    taken: list[FoundStep] = []
+    for index in rng.permutation(len(LIBRARY.all())):
+        skill = LIBRARY.all()[index]
+        steps = find_steps(candidate, skill, LIBRARY, context)[0] if skill.mechanical else []
+        if len(taken) == 4 or not steps:
+            continue
+        found = steps[rng.integers(len(steps))]
+        try:
+            candidate = apply_step(candidate, found.step, LIBRARY, context).candidate
+        except SkillRefused:
+            continue
+        taken.append(found)
+    return taken, candidate
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("promised", [False, True], ids=["no-promise", "no-alias"])
+@pytest.mark.parametrize("path", CORPUS, ids=lambda path: path.stem)
+def test_chains_keep_the_results(path: Path, promised: bool, tmp_path: Path) -> None:
+    candidate = Candidate.of("k.cu", {"k.cu": path.read_text()})
+    context = context_for("f", *([Promise.NO_ALIAS] if promised else []))
+    chains = [chain(candidate, context, np.random.default_rng(seed)) for seed in range(8)]
+    rows = run([candidate.source, *(c.source for _, c in chains)], tmp_path, aliases=not promised)
+    for (steps, _), row in zip(chains, rows[1:], strict=True):
+        label = " + ".join(entry.step.label for entry in steps)
+        if all(LIBRARY.get(entry.step.skill).exactness is Exactness.EXACT for entry in steps):
+            assert (row.view(np.uint32) == rows[0].view(np.uint32)).all(), label
+        else:
+            np.testing.assert_allclose(row, rows[0], rtol=3e-4, atol=3e-4, err_msg=label)

@@ -11,10 +11,11 @@ from kernelskill.skills.kernel_launches import template_bindings
 from kernelskill.skills.loop_edits import surround_loop
 from kernelskill.skills.loop_effects import is_invariant
 from kernelskill.skills.transformation import Rewrite, Site, SkillContext, SkillRefused
+from kernelskill.source.definitions import KernelDef
 from kernelskill.source.edits import EditSet
 from kernelskill.source.loops import Loop, enclosing_loops, find_loops
 from kernelskill.source.syntax import Node, Span, span_of, strip_parentheses, walk
-from kernelskill.source.unit import KernelDef, SourceUnit
+from kernelskill.source.unit import SourceUnit
 
 _HELPERS = {
     ("reciprocal", "unsigned", "/"): """\
@@ -86,7 +87,10 @@ _HELD = {
     ("reciprocal", "int"): (
         "const unsigned {name} = {d} != 0 ? 0xFFFFFFFFu / ({d} < 0 ? 0u - (unsigned){d} : (unsigned){d}) : 0u;"
     ),
-    ("power_of_two", "unsigned"): "const int {name} = {d} != 0 && ({d} & ({d} - 1)) == 0 ? 31 - __clz((int){d}) : -1;",
+    (
+        "power_of_two",
+        "unsigned",
+    ): "const int {name} = {d} != 0 && ({d} & ({d} - 1)) == 0 ? 31 - __clz((int){d}) : -1;",
     ("power_of_two", "int"): "const int {name} = {d} > 0 && ({d} & ({d} - 1)) == 0 ? 31 - __clz({d}) : -1;",
 }
 

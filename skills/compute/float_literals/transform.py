@@ -17,12 +17,12 @@ from kernelskill.skills.expression_types import (
 )
 from kernelskill.skills.kernel_launches import template_bindings
 from kernelskill.skills.transformation import Rewrite, Site, SkillContext, SkillRefused
-from kernelskill.source.definitions import FunctionDef, FunctionKind
+from kernelskill.source.definitions import FunctionDef, FunctionKind, KernelDef
 from kernelskill.source.edits import EditSet
 from kernelskill.source.literals import read_number
 from kernelskill.source.preprocessor import MacroDef
 from kernelskill.source.syntax import Node, Span, named, walk
-from kernelskill.source.unit import KernelDef, SourceUnit
+from kernelskill.source.unit import SourceUnit
 
 _SMALLEST_NORMAL = 1.1754943508222875e-38
 _ARITHMETIC = frozenset({"+", "-", "*", "/"})
@@ -122,7 +122,11 @@ class _Judge:
         name = called_name(self.types.unit, parent)
         if name in FLOAT_FUNCTIONS:
             return "float"
-        known = name in GENERIC_FUNCTIONS or name in ("float", "static_cast<float>") or name in self.types.bindings
+        known = (
+            name in GENERIC_FUNCTIONS
+            or name in ("float", "static_cast<float>")
+            or name in self.types.bindings
+        )
         return "float" if known and self.types.of(parent) == "float" else None
 
 

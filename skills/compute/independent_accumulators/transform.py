@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from kernelskill.skills.device_code import BARRIERS, fresh_name, macros_in, words_in
 from kernelskill.skills.expression_types import ExpressionTypes, is_integer, is_unsigned, plain_type
 from kernelskill.skills.kernel_launches import template_bindings
-from kernelskill.skills.loop_edits import is_statement_of_block
 from kernelskill.skills.transformation import Rewrite, Site, SkillContext, SkillRefused
-from kernelskill.source.declarations import ParameterDef, VariableDef
+from kernelskill.source.declarations import VariableDef
+from kernelskill.source.definitions import KernelDef
 from kernelskill.source.edits import EditSet
 from kernelskill.source.loops import Loop, LoopKind, find_loop, find_loops, loop_body_statements
 from kernelskill.source.scopes import flow_of
 from kernelskill.source.syntax import Node, Span, span_of, walk
-from kernelskill.source.unit import KernelDef, SourceUnit
+from kernelskill.source.unit import SourceUnit
 
 _MIN_TURNS = 8
 
@@ -155,7 +155,10 @@ def _loop_text(unit: SourceUnit, plan: _Plan, count: int, context: SkillContext)
     head = f"for (; {counter} < {bound} && {bound} - {counter} > {count - 1}; {counter} += {count}) {{"
     lines.append(head)
     for index in range(count):
-        lines.append("    " + _turn(unit, plan, index, {n: names[n][index - 1] for n in names} if index else {}, context))
+        lines.append(
+            "    "
+            + _turn(unit, plan, index, {n: names[n][index - 1] for n in names} if index else {}, context)
+        )
     lines.append("}")
     lines.append(f"for (; {counter} < {bound}; ++{counter}) {unit.text_of(loop.body)}")
     lines += [f"{name} += {_balanced(names[name])};" for name, _ in plan.sums]

@@ -9,18 +9,23 @@ from kernelskill.skills.device_code import fresh_name
 from kernelskill.skills.expression_types import ExpressionTypes, called_name, is_integer, is_pure
 from kernelskill.skills.kernel_launches import template_bindings
 from kernelskill.skills.transformation import Rewrite, Site, SkillContext, SkillRefused
+from kernelskill.source.definitions import KernelDef
 from kernelskill.source.edits import EditSet
 from kernelskill.source.literals import read_number
 from kernelskill.source.scopes import flow_of
 from kernelskill.source.syntax import Node, ancestors, named, span_of, strip_parentheses, walk
-from kernelskill.source.unit import KernelDef, SourceUnit
+from kernelskill.source.unit import SourceUnit
 
 _NAMES = {"pow": "", "powf": "float", "__powf": "float"}
-_PRODUCTS = {2: "{b} * {b}", 3: "{b} * {b} * {b}", 4: "({b} * {b}) * ({b} * {b})"}
-_INVERSES = {-1: "{one} / {b}", -2: "{one} / ({b} * {b})"}
-_ROOTS = {0.5: "sqrt{f}({b})", -0.5: "rsqrt{f}({b})"}
-_BARE_PARENTS = frozenset({"init_declarator", "argument_list", "return_statement", "parenthesized_expression"})
+_PRODUCTS: dict[float, str] = {2: "{b} * {b}", 3: "{b} * {b} * {b}", 4: "({b} * {b}) * ({b} * {b})"}
+_INVERSES: dict[float, str] = {-1: "{one} / {b}", -2: "{one} / ({b} * {b})"}
+_ROOTS: dict[float, str] = {0.5: "sqrt{f}({b})", -0.5: "rsqrt{f}({b})"}
+_BARE_PARENTS = frozenset(
+    {"init_declarator", "argument_list", "return_statement", "parenthesized_expression"}
+)
 _POSITIVE_FUNCTIONS = frozenset({"fabs", "fabsf", "abs", "exp", "expf", "__expf", "exp2f", "sqrt", "sqrtf"})
+_REPEATED_BADLY = frozenset({"call_expression", "subscript_expression", "pointer_expression"})
+"""Parts of a base that is not worth taking twice."""
 _CONDITIONAL = frozenset({"conditional_expression", "lambda_expression", "comma_expression"})
 
 
@@ -65,7 +70,9 @@ def rewrite(unit: SourceUnit, site: Site, parameters: Mapping[str, str], context
             before[1].append(f"const {power.kind} {name} = {base};")
             base = name
         elif is_integer(power.base_type) or power.base_type != power.kind:
-            base = f"({power.kind}){base}"
+            base = f"({power.kind})({base})" if not _is_simple(power.base) else f"({power.kind}){base}"
+        elif not _is_simple(power.base):
+            base = f"({base})"
         edits.replace(power.node, _product(power, base))
     for statement, declarations in lines.values():
         indent = unit.indent_of(statement)
@@ -107,7 +114,9 @@ def _read(types: ExpressionTypes, node: Node) -> _Power | None:
         return None
     arguments = named(listed) if listed is not None else []
     exponent = _constant(unit, arguments[1]) if len(arguments) == 2 else None
-    if exponent is None or (exponent not in _PRODUCTS and exponent not in _INVERSES and exponent not in _ROOTS):
+    if exponent is None or (
+        exponent not in _PRODUCTS and exponent not in _INVERSES and exponent not in _ROOTS
+    ):
         return None
     base = arguments[0]
     base_type = types.of(base)
@@ -119,7 +128,9 @@ def _read(types: ExpressionTypes, node: Node) -> _Power | None:
     if _is_simple(base):
         return _Power(node, base, exponent, base_type, kind, None)
     statement = _statement_for(types, node, base)
-    return _Power(node, base, exponent, base_type, kind, statement) if statement is not None else None
+    if statement is None and any(entry.type in _REPEATED_BADLY for entry in walk(base)):
+        return None
+    return _Power(node, base, exponent, base_type, kind, statement)
 
 
 def _constant(unit: SourceUnit, node: Node) -> float | None:
@@ -144,11 +155,13 @@ def _is_simple(node: Node) -> bool:
 def _statement_for(types: ExpressionTypes, node: Node, base: Node) -> Node | None:
     """Return the statement before which the base may be computed: same values, no new memory access."""
     unit = types.unit
-    reads = any(n.type in ("subscript_expression", "pointer_expression", "field_expression") for n in walk(base))
+    reads = any(
+        n.type in ("subscript_expression", "pointer_expression", "field_expression") for n in walk(base)
+    )
     for entry in ancestors(node):
-        if entry.type in _CONDITIONAL or unit.operator(entry) in ("&&", "||"):
-            if reads or entry.type != "conditional_expression":
-                return None
+        skipped = entry.type in _CONDITIONAL or unit.operator(entry) in ("&&", "||")
+        if skipped and (reads or entry.type != "conditional_expression"):
+            return None
         if entry.type in ("expression_statement", "declaration", "return_statement"):
             in_block = entry.parent is not None and entry.parent.type == "compound_statement"
             return entry if in_block and not _changes_inside(types, entry, base) else None

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kernelskill.skills.transformation import Rewrite, Site, SkillContext, SkillRefused
+from kernelskill.source.definitions import KernelDef
 from kernelskill.source.edits import EditSet
 from kernelskill.source.loops import LoopKind, find_loop, find_loops
-from kernelskill.source.unit import KernelDef, SourceUnit
+from kernelskill.source.unit import SourceUnit
 
 _SHORT = 8
 """The compiler unrolls loops of so few turns fully."""

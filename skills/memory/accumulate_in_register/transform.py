@@ -17,10 +17,11 @@ from kernelskill.skills.loop_effects import (
 )
 from kernelskill.skills.transformation import Rewrite, Site, SkillContext, SkillRefused
 from kernelskill.source.accesses import Access, AccessMode
+from kernelskill.source.definitions import KernelDef
 from kernelskill.source.edits import EditSet
 from kernelskill.source.loops import Loop, find_loops
 from kernelskill.source.syntax import Node, walk
-from kernelskill.source.unit import KernelDef, SourceUnit
+from kernelskill.source.unit import SourceUnit
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,8 @@ class _Plan:
 
 def sites(unit: SourceUnit, kernel: KernelDef, context: SkillContext) -> list[Site]:
     """Offer every element that a loop updates and that can be kept."""
-    found, refusals = [], []
+    found: list[Site] = []
+    refusals: list[str] = []
     for loop in find_loops(unit, kernel):
         for text in _updated_elements(unit, kernel, loop, context, refusals):
             key = f"{kernel.name}/{loop.key}/{''.join(text.split())}"
@@ -80,11 +82,11 @@ def _updated_elements(
         return []
     texts: dict[str, set[str]] = {}
     for access in accesses:
-        if access.is_global and access.mode is not AccessMode.ATOMIC and not access.member:
-            if _is_fixed(unit, kernel, access, loop):
-                modes = texts.setdefault(unit.text_of(access.node), set())
-                modes |= {"r"} if access.mode.reads else set()
-                modes |= {"w"} if access.mode.writes else set()
+        plain = access.is_global and access.mode is not AccessMode.ATOMIC and not access.member
+        if plain and _is_fixed(unit, kernel, access, loop):
+            modes = texts.setdefault(unit.text_of(access.node), set())
+            modes |= {"r"} if access.mode.reads else set()
+            modes |= {"w"} if access.mode.writes else set()
     return [text for text, modes in texts.items() if modes == {"r", "w"}]
 
 

@@ -18,10 +18,11 @@ from kernelskill.skills.loop_effects import (
 )
 from kernelskill.skills.transformation import Rewrite, Site, SkillContext, SkillRefused
 from kernelskill.source.accesses import Access, AccessMode
+from kernelskill.source.definitions import KernelDef
 from kernelskill.source.edits import EditSet
 from kernelskill.source.loops import Loop, find_loops
 from kernelskill.source.syntax import Node, named, span_of, walk
-from kernelskill.source.unit import KernelDef, SourceUnit
+from kernelskill.source.unit import SourceUnit
 
 _CHEAP = frozenset({"fabs", "fabsf", "abs", "max", "min", "fmax", "fmaxf", "fmin", "fminf", "fma", "fmaf"})
 
@@ -110,7 +111,9 @@ def _load_plan(
         if other.mode.writes:
             answer = separate(unit, kernel, load, other, context)
             if not answer.disjoint:
-                raise SkillRefused(f"line {other.line} writes {unit.text_of(other.node)}, which may be {text}")
+                raise SkillRefused(
+                    f"line {other.line} writes {unit.text_of(other.node)}, which may be {text}"
+                )
             assumptions += [answer.assumption] if answer.assumption else []
     condition = entry_condition(unit, kernel, loop)
     places = tuple(access.node for access in inside if access.mode is AccessMode.READ)

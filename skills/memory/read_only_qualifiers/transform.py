@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kernelskill.skills.device_code import reached_functions, reached_words, units_of, words_in
+from kernelskill.skills.device_code import count_uses, reached_functions, reached_words, units_of
 from kernelskill.skills.disjoint import separate_parameters
 from kernelskill.skills.kernel_launches import launches_of
 from kernelskill.skills.transformation import Rewrite, Site, SkillContext, SkillRefused
 from kernelskill.source.accesses import AccessMode, find_accesses
 from kernelskill.source.declarations import ParameterDef
+from kernelskill.source.definitions import KernelDef
 from kernelskill.source.edits import EditSet
-from kernelskill.source.unit import KernelDef, SourceUnit
+from kernelskill.source.unit import SourceUnit
 
 
 def sites(unit: SourceUnit, kernel: KernelDef, context: SkillContext) -> list[Site]:
@@ -82,16 +83,20 @@ def _is_read_only(
     unit: SourceUnit, kernel: KernelDef, parameter: ParameterDef, context: SkillContext
 ) -> bool:
     """Whether the kernel does nothing with the pointer but read elements through it by name."""
-    if any(f.name == kernel.name and f.body is None for other in units_of(unit, context) for f in other.all_functions):
+    if any(
+        f.name == kernel.name and f.body is None
+        for other in units_of(unit, context)
+        for f in other.all_functions
+    ):
         return False
     if reached_functions(unit, kernel, context) and _is_handed_on(unit, kernel, parameter):
         return False
     reads = [a for a in find_accesses(unit, kernel) if a.base == parameter.name]
     if any(access.mode is not AccessMode.READ for access in reads) or kernel.body is None:
         return False
-    return words_in(unit, kernel.body).count(parameter.name) == len(reads)
+    return count_uses(unit, kernel.body, parameter.name) == len(reads)
 
 
 def _is_handed_on(unit: SourceUnit, kernel: KernelDef, parameter: ParameterDef) -> bool:
     reads = sum(access.base == parameter.name for access in find_accesses(unit, kernel))
-    return kernel.body is None or words_in(unit, kernel.body).count(parameter.name) != reads
+    return kernel.body is None or count_uses(unit, kernel.body, parameter.name) != reads

@@ -9,10 +9,11 @@ from kernelskill.skills.kernel_launches import KernelLaunch, launches_of
 from kernelskill.skills.launch_edits import components_of, edit_sets, write_shapes
 from kernelskill.skills.transformation import Rewrite, Site, SkillContext, SkillRefused
 from kernelskill.source.accesses import Access, StrideKind, find_accesses, likely_thread_stride
+from kernelskill.source.definitions import KernelDef
 from kernelskill.source.edits import EditSet
 from kernelskill.source.loops import Loop, enclosing_loops, find_loops
 from kernelskill.source.syntax import Node, walk
-from kernelskill.source.unit import KernelDef, SourceUnit
+from kernelskill.source.unit import SourceUnit
 
 _SWAPPED = {"x": "y", "y": "x"}
 _MOVED = frozenset({"threadIdx", "blockDim"})

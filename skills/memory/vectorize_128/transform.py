@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kernelskill.skills.coverage import Cover, read_cover
-from kernelskill.skills.device_code import fresh_name, words_in
+from kernelskill.skills.device_code import count_uses, fresh_name
 from kernelskill.skills.disjoint import separate
 from kernelskill.skills.elementwise import divide_grids, read_elementwise, refuse_carried_values
 from kernelskill.skills.expression_types import plain_type
@@ -17,9 +17,10 @@ from kernelskill.skills.loop_effects import refuse_hidden_accesses
 from kernelskill.skills.transformation import Rewrite, Site, SkillContext, SkillRefused
 from kernelskill.source.accesses import Access, AccessMode, find_accesses
 from kernelskill.source.declarations import ParameterDef
+from kernelskill.source.definitions import KernelDef
 from kernelskill.source.edits import EditSet
-from kernelskill.source.syntax import Node, Span, named, walk
-from kernelskill.source.unit import KernelDef, SourceUnit
+from kernelskill.source.syntax import Node, Span, walk
+from kernelskill.source.unit import SourceUnit
 
 _VECTORS = {"float": "float4", "int": "int4", "unsigned": "uint4"}
 _LANES = "xyzw"
@@ -143,7 +144,7 @@ def _arrays(
     assert kernel.body is not None
     for parameter in kernel.parameters:
         own = [access for access in accesses if access.root is parameter]
-        if parameter.is_pointer and words_in(unit, kernel.body).count(parameter.name) != len(own):
+        if parameter.is_pointer and count_uses(unit, kernel.body, parameter.name) != len(own):
             raise SkillRefused(f"{parameter.name!r} is used as more than an array")
         if not own:
             continue
@@ -154,7 +155,9 @@ def _arrays(
         loaded = own[0].mode.reads
         if not loaded and any(access.mode.writes for access in own[1:]):
             raise SkillRefused(f"{parameter.name!r} is written more than once")
-        found.append(_Array(parameter, element, loaded or _reads_itself(own), any(a.mode.writes for a in own)))
+        found.append(
+            _Array(parameter, element, loaded or _reads_itself(own), any(a.mode.writes for a in own))
+        )
     if not any(array.is_stored for array in found):
         raise SkillRefused("it stores nothing")
     return tuple(found)
@@ -213,7 +216,11 @@ def _text(unit: SourceUnit, kernel: KernelDef, plan: _Plan, context: SkillContex
         lines.append(f"    {vector} {vectors[name]}{load};")
     counted = _uses_index(unit, plan)
     for number, lane in enumerate(_LANES):
-        own = f"const {index.base_type} {index.name} = ({index.base_type})({first} + {number}); " if counted else ""
+        own = (
+            f"const {index.base_type} {index.name} = ({index.base_type})({first} + {number}); "
+            if counted
+            else ""
+        )
         body = " ".join(_lane_text(unit, plan, node, vectors, lane) for node in plan.guarded.work)
         lines.append(f"    {{ {own}{body} }}")
     for array in plan.arrays:
@@ -221,7 +228,9 @@ def _text(unit: SourceUnit, kernel: KernelDef, plan: _Plan, context: SkillContex
             name, vector = array.parameter.name, _VECTORS[array.element]
             lines.append(f"    reinterpret_cast<{vector}*>({name})[{group}] = {vectors[name]};")
     lines.append("} else {")
-    lines.append(f"    for (long long {item} = {first}; {item} < {first} + 4 && {item} < {bound}; ++{item}) {{")
+    lines.append(
+        f"    for (long long {item} = {first}; {item} < {first} + 4 && {item} < {bound}; ++{item}) {{"
+    )
     lines.append(f"        const {index.base_type} {index.name} = ({index.base_type}){item};")
     lines += [f"        {unit.text_of(node)}" for node in plan.guarded.work]
     lines += ["    }", "}"]
@@ -230,7 +239,7 @@ def _text(unit: SourceUnit, kernel: KernelDef, plan: _Plan, context: SkillContex
 
 def _uses_index(unit: SourceUnit, plan: _Plan) -> bool:
     name = plan.guard.variable.name
-    total = sum(words_in(unit, node).count(name) for node in plan.guarded.work)
+    total = sum(count_uses(unit, node, name) for node in plan.guarded.work)
     return total != len(plan.accesses)
 
 

@@ -12,7 +12,8 @@ from kernelskill.skills.global_index import GuardedKernel, find_global_indices, 
 from kernelskill.skills.kernel_launches import KernelLaunch, launches_of
 from kernelskill.skills.launch_edits import components_of, edit_sets, write_shapes
 from kernelskill.skills.transformation import Rewrite, Site, SkillContext, SkillRefused
-from kernelskill.source.unit import KernelDef, SourceUnit
+from kernelskill.source.definitions import KernelDef
+from kernelskill.source.unit import SourceUnit
 
 _LINEAR = ("256x1", "128x1", "512x1", "64x1", "1024x1", "32x1")
 _PLANE = ("32x8", "32x4", "64x4", "32x16", "16x16", "64x8", "128x2", "128x1", "256x1", "32x32", "8x32")

@@ -17,9 +17,10 @@ from kernelskill.skills.kernel_launches import KernelLaunch, launches_of
 from kernelskill.skills.launch_edits import edit_sets
 from kernelskill.skills.loop_edits import indent_lines
 from kernelskill.skills.transformation import Rewrite, Site, SkillContext, SkillRefused
+from kernelskill.source.definitions import KernelDef
 from kernelskill.source.edits import EditSet
 from kernelskill.source.syntax import Node, Span, named, walk
-from kernelskill.source.unit import KernelDef, SourceUnit
+from kernelskill.source.unit import SourceUnit
 
 
 def sites(unit: SourceUnit, kernel: KernelDef, context: SkillContext) -> list[Site]:
@@ -82,7 +83,9 @@ def _write_loop(
     bound = unit.text_of(guard.bound)
     bound = bound if guard.bound.type in ("identifier", "number_literal") else f"({bound})"
     step = "(long long)gridDim.x * blockDim.x"
-    edits.insert_line_before(declaration, f"for (long long {item} = {start}; {item} < {bound}; {item} += {step}) {{")
+    edits.insert_line_before(
+        declaration, f"for (long long {item} = {start}; {item} < {bound}; {item} += {step}) {{"
+    )
     last = named(kernel.body)[-1]
     edits.replace(index.node, f"({variable.base_type}){item}")
     indent_lines(unit, edits, Span(declaration.start_byte, last.end_byte))
@@ -98,9 +101,7 @@ def _end_of_line(unit: SourceUnit, last: Node, kernel: KernelDef) -> Span:
     return Span(last.start_byte, end)
 
 
-def _continue_for_return(
-    unit: SourceUnit, edits: EditSet, statements: list[Node], declaration: Node
-) -> None:
+def _continue_for_return(unit: SourceUnit, edits: EditSet, statements: list[Node], declaration: Node) -> None:
     for statement in statements:
         if statement.start_byte < declaration.start_byte:
             continue

@@ -8,8 +8,9 @@ from math import prod
 from kernelskill.schema.proposal import SkillParameter
 from kernelskill.skills.kernel_launches import KernelLaunch, launches_of
 from kernelskill.skills.transformation import Rewrite, Site, SkillContext, SkillRefused
+from kernelskill.source.definitions import KernelDef
 from kernelskill.source.edits import EditSet
-from kernelskill.source.unit import KernelDef, SourceUnit
+from kernelskill.source.unit import SourceUnit
 
 _BLOCKS = (2, 4, 1, 3, 6, 8)
 _MAX_THREADS = 1024

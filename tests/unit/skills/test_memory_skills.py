@@ -1,0 +1,277 @@
+"""The memory skills on several spellings, and what they decline."""
+
+from __future__ import annotations
+
+import pytest
+
+from kernelskill.schema.task import Promise
+from tests.skills.applying import changed_lines, refusals
+
+NO_ALIAS = Promise.NO_ALIAS
+SWAP = "memory/swap_thread_axes"
+KEEP = "memory/accumulate_in_register"
+HOIST = "memory/hoist_invariant"
+QUALIFY = "memory/read_only_qualifiers"
+WIDE = "memory/vectorize_128"
+
+
+def plane(kernel: str, launch: str) -> str:
+    return f'{kernel}\nextern "C" void f(const float* a, float* b, int h, int w) {{\n{launch}\n}}\n'
+
+
+@pytest.mark.parametrize(
+    ("kernel", "launch", "lines"),
+    [
+        (
+            "__global__ void k(const float* a, float* b, int h, int w) {\n"
+            "int r = blockIdx.x * blockDim.x + threadIdx.x;\nint c = blockIdx.y * blockDim.y + threadIdx.y;\n"
+            "if (r < h && c < w) b[r * w + c] = a[r * w + c];\n}",
+            "dim3 t(32, 8); dim3 g((h + t.x - 1) / t.x, (w + t.y - 1) / t.y);\nk<<<g, t>>>(a, b, h, w);",
+            [
+                "- int r = blockIdx.x * blockDim.x + threadIdx.x;",
+                "- int c = blockIdx.y * blockDim.y + threadIdx.y;",
+                "+ int r = blockIdx.x * blockDim.y + threadIdx.y;",
+                "+ int c = blockIdx.y * blockDim.x + threadIdx.x;",
+                "- k<<<g, t>>>(a, b, h, w);",
+                "+ k<<<g, dim3(t.y, t.x, t.z)>>>(a, b, h, w);",
+            ],
+        ),
+        (
+            "template <int BX, int BY>\n__global__ void k(const float* a, float* b, size_t h, size_t w) {\n"
+            "size_t r = BX * (size_t)blockIdx.x + threadIdx . x, c = blockIdx.y * BY + threadIdx.y; // x\n"
+            "if (r >= h) return; if (c >= w) return;\nb[r * w + c] = a[0];\n}",
+            "k<8, 32><<<dim3((h + 7) / 8, (w + 31) / 32), dim3(8, 32)>>>(a, b, h, w);",
+            [
+                "- size_t r = BX * (size_t)blockIdx.x + threadIdx . x, c = blockIdx.y * BY + threadIdx.y; // x",
+                "+ size_t r = BX * (size_t)blockIdx.x + threadIdx . y, c = blockIdx.y * BY + threadIdx.x; // x",
+                "- k<8, 32><<<dim3((h + 7) / 8, (w + 31) / 32), dim3(8, 32)>>>(a, b, h, w);",
+                "+ k<8, 32><<<dim3((h + 7) / 8, (w + 31) / 32), dim3(32, 8)>>>(a, b, h, w);",
+            ],
+        ),
+        (
+            "#define W 64\n__global__ void k(const float* a, float* b, int h, int w) {\n"
+            "__shared__ float s[16][16];\ns[threadIdx.x][threadIdx.y] = a[threadIdx.x * W + threadIdx.y];\n"
+            "__syncthreads();\nb[threadIdx.x * W + threadIdx.y] = s[threadIdx.y][threadIdx.x];\n}",
+            "k<<<1, dim3(16, 16)>>>(a, b, h, w);",
+            [
+                "- s[threadIdx.x][threadIdx.y] = a[threadIdx.x * W + threadIdx.y];",
+                "+ s[threadIdx.y][threadIdx.x] = a[threadIdx.y * W + threadIdx.x];",
+                "- b[threadIdx.x * W + threadIdx.y] = s[threadIdx.y][threadIdx.x];",
+                "+ b[threadIdx.y * W + threadIdx.x] = s[threadIdx.x][threadIdx.y];",
+            ],
+        ),
+    ],
+)
+def test_swap(kernel: str, launch: str, lines: list[str]) -> None:
+    assert changed_lines(SWAP, plane(kernel, launch)) == lines
+
+
+@pytest.mark.parametrize(
+    ("extra", "index", "launch", "reason"),
+    [
+        ("", "threadIdx.y * w + threadIdx.x", "k<<<1, dim3(8, 8)>>>", "not closer together"),
+        ("", "threadIdx.x * w", "k<<<1, 64>>>", "does not use threadIdx.y"),
+        ("__syncwarp();", "threadIdx.x * w + threadIdx.y", "k<<<1, dim3(8, 8)>>>", "share a warp"),
+        ("take(threadIdx);", "threadIdx.x * w + threadIdx.y", "k<<<1, dim3(8, 8)>>>", "as a whole"),
+        ("", "threadIdx.x * w + threadIdx.y", "k<<<1, shape()>>>", "the block"),
+        ("", "threadIdx.x * w + threadIdx.y", "k<<<1, dim3(64, 1)>>>", "one thread along an axis"),
+        ("", "threadIdx.x * w + threadIdx.y", "auto p = &k; k<<<1, dim3(8, 8)>>>", "outside its definition"),
+        ("", "threadIdx.x * w + TY", "k<<<1, dim3(8, 8)>>>", "does not use threadIdx.y"),
+        ("int z = threadIdx.y;", "threadIdx.x * w + TY", "k<<<1, dim3(8, 8)>>>", "a function or macro"),
+    ],
+)
+def test_swap_declines(extra: str, index: str, launch: str, reason: str) -> None:
+    kernel = "#define TY threadIdx.y\n__global__ void k(const float* a, float* b, int h, int w) {\n"
+    source = plane(f"{kernel}{extra}\nb[{index}] = a[{index}];\n}}", f"{launch}(a, b, h, w);")
+    assert reason in refusals(SWAP, source)[0]
+
+
+def loop_kernel(
+    text: str, parameters: str = "const float* x, float* y, int n", launch: str = "k<<<1, 32>>>(x, y, n)"
+) -> str:
+    return (
+        f"__global__ void k({parameters}) {{\nint t = threadIdx.x;\n{text}\n}}\n"
+        f'extern "C" void f({parameters.replace(" __restrict__", "")}) {{ {launch}; }}\n'
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "promises", "lines"),
+    [
+        (
+            "y[t] = 0;\nfor (int j = 0; j < n; ++j) y[t] += x[j];",
+            [NO_ALIAS],
+            [
+                "- for (int j = 0; j < n; ++j) y[t] += x[j];",
+                "+ float y_sum = y[t];",
+                "+ for (int j = 0; j < n; ++j) y_sum += x[j];",
+                "+ y[t] = y_sum;",
+            ],
+        ),
+        (
+            "y[t] = 0;\nfor (int j = 0; j < n; ++j) y[t] += x[j];",
+            [],
+            [
+                "- for (int j = 0; j < n; ++j) y[t] += x[j];",
+                "+ float y_sum = y[t];",
+                "+ for (int j = 0; j < n; ++j) y[t] = (y_sum += x[j]);",
+            ],
+        ),
+        (
+            "for (int q = t; q < n; q += 2) { y[t * 2] = y[t * 2] * x[q]; }",
+            [NO_ALIAS],
+            [
+                "- for (int q = t; q < n; q += 2) { y[t * 2] = y[t * 2] * x[q]; }",
+                "+ if (t < n) {",
+                "+ float y_sum = y[t * 2];",
+                "+ for (int q = t; q < n; q += 2) { y_sum = y_sum * x[q]; }",
+                "+ y[t * 2] = y_sum;",
+                "+ }",
+            ],
+        ),
+        (
+            "y[t] = 1; /* start */\nint j = 0;\nwhile (j < n) {\n++y[t]; // count\nj++;\n}",
+            [],
+            ["+ float y_sum = y[t];", "- ++y[t]; // count", "+ ++y_sum; // count", "+ y[t] = y_sum;"],
+        ),
+    ],
+)
+def test_keep_in_register(text: str, promises: list[Promise], lines: list[str]) -> None:
+    assert changed_lines(KEEP, loop_kernel(text), *promises) == lines
+
+
+@pytest.mark.parametrize(
+    ("loop", "reason"),
+    [
+        ("for (int j = 0; j < n; ++j) { y[t] += 1; y[j] = 2; }", "may be y[t]"),
+        ("for (int j = 0; j < n; ++j) { if (j > 3) y[t] += x[j]; }", "may never access"),
+        ("for (int j = 0; j < n; ++j) { if (j > 3) continue; y[t] += x[j]; }", "may never access"),
+        ("for (int j = 0; j < n; ++j) { y[t] += x[j]; if (x[j] > 2) return; }", "can leave the kernel"),
+        ("for (int j = 0; j < n; ++j) { y[t] += x[j]; __syncthreads(); }", "__syncthreads"),
+        ("for (int j = 0; j < n; ++j) { y[t] += x[j]; ++t; }", "at a fixed index"),
+        ("for (int j = 0; j < n; ++j) { y[t] += other(j); }", "may access memory"),
+        ("for (int j = 0; j < n; ++j) { y[t] += x[j]; SET(y, j); }", "may access memory"),
+        ("int j = 0; do { y[t] += x[j]; } while (++j < n);", "can't be told"),
+    ],
+)
+def test_keep_in_register_declines(loop: str, reason: str) -> None:
+    source = "#define SET(p, i) p[i] = 1\nfloat __device__ other(int);\n" + loop_kernel(loop)
+    assert reason in refusals(KEEP, source, NO_ALIAS)[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "promises", "lines"),
+    [
+        (
+            "for (int j = 0; j < n; ++j) y[j] = x[t] * 2;",
+            [NO_ALIAS],
+            [
+                "- for (int j = 0; j < n; ++j) y[j] = x[t] * 2;",
+                "+ const float x_value = 0 < n ? x[t] : float();",
+                "+ for (int j = 0; j < n; ++j) y[j] = x_value * 2;",
+            ],
+        ),
+        (
+            "float a = 2; if (t)\nfor (unsigned j = 0; j < 5; j++) { y[j] += expf(a * t); }",
+            [],
+            [
+                "- for (unsigned j = 0; j < 5; j++) { y[j] += expf(a * t); }",
+                "+ {",
+                "+ const float expf_value = expf(a * t);",
+                "+ for (unsigned j = 0; j < 5; j++) { y[j] += expf_value; }",
+                "+ }",
+            ],
+        ),
+        (
+            "__shared__ float s[32];\nfor (int j = 1; j <= 32; ++j) { s[j - 1] = x[t + 1] /* x[t + 1] */ ; }\ny[t] = s[t];",
+            [],
+            [
+                "- for (int j = 1; j <= 32; ++j) { s[j - 1] = x[t + 1] /* x[t + 1] */ ; }",
+                "+ const float x_value = x[t + 1];",
+                "+ for (int j = 1; j <= 32; ++j) { s[j - 1] = x_value /* x[t + 1] */ ; }",
+            ],
+        ),
+    ],
+)
+def test_hoist(text: str, promises: list[Promise], lines: list[str]) -> None:
+    assert changed_lines(HOIST, loop_kernel(text), *promises) == lines
+
+
+@pytest.mark.parametrize(
+    ("loop", "promises", "reason"),
+    [
+        ("for (int j = 0; j < n; ++j) y[j] = x[t];", [], "may be x[t]"),
+        ("for (int j = 0; j < n; ++j) { if (j) y[j] = x[t]; }", [NO_ALIAS], "certainly loads"),
+        ("for (int j = 0; j < n; ++j) { if (j > 2) break; y[j] = x[t]; }", [NO_ALIAS], "certainly loads"),
+        ("for (int j = 0; j < n; ++j) { y[j] = x[j]; }", [NO_ALIAS], "the same value"),
+        ("for (int j = 0; j < n; ++j) { y[j] = x[t]; __syncthreads(); }", [NO_ALIAS], "__syncthreads"),
+        ("for (int j = 0; j < n; ++j) { y[j] = y[t]; }", [NO_ALIAS], "may be y[t]"),
+    ],
+)
+def test_hoist_declines(loop: str, promises: list[Promise], reason: str) -> None:
+    assert reason in refusals(HOIST, loop_kernel(loop), *promises)[0]
+
+
+def test_qualifiers_need_the_promise() -> None:
+    source = loop_kernel("y[t] = x[t];")
+    assert "PROMISE" in refusals(QUALIFY, source)[0]
+    lines = changed_lines(QUALIFY, source, NO_ALIAS)
+    assert lines[1] == "+ __global__ void k(const float* __restrict__ x, float* __restrict__ y, int n) {"
+
+
+def test_const_only_for_pointers_that_are_only_read() -> None:
+    source = loop_kernel(
+        "y[t] = a[t] + *c; y[1] += b[t];\nfloat* q = c;",
+        "float* a, float *b, float* c, float* y",
+        "k<<<1, 32>>>(a, b, c, y)",
+    )
+    assert changed_lines(QUALIFY, source, NO_ALIAS)[1] == (
+        "+ __global__ void k(const float* __restrict__ a, const float *__restrict__ b, "
+        "float* __restrict__ c, float* __restrict__ y) {"
+    ).replace("float *__restrict__ b", "float * __restrict__ b")
+
+
+def test_one_pointer_given_twice_is_never_restricted() -> None:
+    source = loop_kernel("y[t] = x[t];", launch="k<<<1, 32>>>(y, y, n)")
+    assert "may overlap" in refusals(QUALIFY, source, NO_ALIAS)[0]
+    helper = source.replace('extern "C" void f', "void helper")
+    assert "may overlap" in refusals(QUALIFY, helper, NO_ALIAS)[0]  # the promise is about the launcher
+
+
+def test_fresh_memory_needs_no_promise() -> None:
+    launch = "float* tmp; cudaMalloc(&tmp, 4 * n); k<<<1, 32>>>(x, tmp, n)"
+    assert changed_lines(QUALIFY, loop_kernel("y[t] = x[t];", launch=launch))
+
+
+def test_vectors() -> None:
+    source = loop_kernel(
+        "", "const float* x, float* y, int n", "k<<<(n + 127) / 128, 128>>>(x, y, n)"
+    ).replace(
+        "int t = threadIdx.x;",
+        "int i = blockIdx.x * blockDim.x + threadIdx.x;\nif (i >= n) return;\ny[i] += x[i] * i;",
+    )
+    lines = changed_lines(WIDE, source)
+    assert "+ { const int i = (int)(first + 3); y_4.w += x_4.w * i; }" in lines
+    assert "+ if (first + 3 < n && ((size_t)x | (size_t)y) % 16 == 0) {" in lines
+    assert any("<<<(n + 511) / 512, 128>>>" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("work", "launch", "reason"),
+    [
+        ("y[i] = x[i + 1];", "(n + 127) / 128, 128", "not at the global index"),
+        ("if (i % 2) y[i] = x[i];", "(n + 127) / 128, 128", "under a condition"),
+        ("y[i] = x[i]; y[i] = i;", "(n + 127) / 128, 128", "written more than once"),
+        ("y[i] = 1; float v = x[i]; v += 1;", "(n + 127) / 128, 128", "may be what line"),
+        ("y[i] = x[i] + x[0];", "(n + 127) / 128, 128", "not at the global index"),
+        ("y[i] = x[i]; n = 3;", "(n + 127) / 128, 128", "all elements would share"),
+        ("y[i] = x[i];", "n / 128, 128", "rounded up"),
+        ("y[i] = x[i] + warpSize;", "(n + 127) / 128, 128", "independent"),
+    ],
+)
+def test_vectors_declined(work: str, launch: str, reason: str) -> None:
+    head = "int i = blockIdx.x * blockDim.x + threadIdx.x;\nif (i < n) {\n"
+    source = loop_kernel("", launch=f"k<<<{launch}>>>(x, y, n)").replace(
+        "int t = threadIdx.x;\n", f"{head}{work}\n}}"
+    )
+    assert reason in refusals(WIDE, source)[0]

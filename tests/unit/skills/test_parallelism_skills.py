@@ -1,0 +1,205 @@
+"""The parallelism skills on several spellings, and what they decline."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.skills.applying import changed_lines, refusals
+
+SHAPE, BOUNDS, STRIDE = "parallelism/block_shape", "parallelism/launch_bounds", "parallelism/grid_stride"
+INDEX = "int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
+
+
+def source(kernel: str, launch: str, head: str = "") -> str:
+    parameters = "const float* x, float* y, int n, int m"
+    return (
+        f"{head}__global__ void k({parameters}) {{\n{kernel}\n}}\n"
+        f'extern "C" void f({parameters}) {{\n{launch}\n}}\n'
+    )
+
+
+LINEAR = INDEX + "if (i < n) y[i] = x[i];"
+
+
+@pytest.mark.parametrize(
+    ("kernel", "launch", "shape", "lines"),
+    [
+        (
+            LINEAR,
+            "k<<<(n + 255) / 256, 256>>>(x, y, n, m);",
+            "128x1",
+            ["+ k<<<(n + 127) / 128, 128>>>(x, y, n, m);"],
+        ),
+        (
+            LINEAR,
+            "const int T = 64;\nk<<<(n - 1) / T + 1, T>>>(x, y, n, m);",
+            "256x1",
+            ["+ k<<<(n + 255) / 256, 256>>>(x, y, n, m);"],
+        ),
+        (
+            LINEAR,
+            "k<<<CDIV(m * 2, 64), 64>>>(x, y, m * 2, m);",
+            "32x1",
+            ["+ k<<<(m * 2 + 31) / 32, 32>>>(x, y, m * 2, m);"],
+        ),
+        (
+            "unsigned i = threadIdx.x + blockDim.x * blockIdx.x; // odd order\nif (i >= n - 1) { return; }\ny[i] = x[i];",
+            "dim3 t; t.x = 128;\nk<<<dim3((n + t.x - 1) / t.x), t>>>(x, y, n, m);",
+            "512x1",
+            ["+ k<<<(n + 511) / 512, 512>>>(x, y, n, m);"],
+        ),
+        (
+            "int c = blockIdx.x * blockDim.x + threadIdx.x, r = blockIdx.y * blockDim.y + threadIdx.y;\n"
+            "if (c < n && r < m) y[(blockIdx.z * m + r) * n + c] = 1;",
+            "dim3 t(16, 16), g((n + 15) / 16, (m + 15) / 16, 3);\nk<<<g, t>>>(x, y, n, m);",
+            "64x4",
+            ["+ dim3 t(64, 4), g((n + 63) / 64, (m + 3) / 4, 3);"],
+        ),
+        (
+            "int r = blockIdx.y;\nint c = blockIdx.x * blockDim.x + threadIdx.x;\nif (c < n) y[r * n + c] = 1;",
+            "k<<<dim3((n + 63) / 64, m), 64>>>(x, y, n, m);",
+            "128x1",
+            ["+ k<<<dim3((n + 127) / 128, m), 128>>>(x, y, n, m);"],
+        ),
+    ],
+)
+def test_block_shape(kernel: str, launch: str, shape: str, lines: list[str]) -> None:
+    text = source(kernel, launch, "#define CDIV(a, b) (((a) + (b) - 1) / (b))\n")
+    added = [line for line in changed_lines(SHAPE, text, shape=shape) if line.startswith("+")]
+    assert added == lines
+
+
+@pytest.mark.parametrize(
+    ("kernel", "launch", "reason"),
+    [
+        (LINEAR, "k<<<n / 256, 256>>>(x, y, n, m);", "rounded up"),
+        (LINEAR, "k<<<(n + 255) / 256, m>>>(x, y, n, m);", "not a constant"),
+        (LINEAR, "k<<<(m + 255) / 256, 256>>>(x, y, n, m);", "rounded up"),
+        (LINEAR, "k<<<(n + 255) / 256, dim3(256, 2)>>>(x, y, n, m);", "several threads along y"),
+        (INDEX + "y[i] = x[i];", "k<<<(n + 255) / 256, 256>>>(x, y, n, m);", "test of its global index"),
+        (
+            INDEX + "if (i < n) y[blockIdx.x] = x[i];",
+            "k<<<(n + 255) / 256, 256>>>(x, y, n, m);",
+            "more than the global index",
+        ),
+        (
+            INDEX + "if (i < n) y[i] = blockDim.x;",
+            "k<<<(n + 255) / 256, 256>>>(x, y, n, m);",
+            "more than the global index",
+        ),
+        (
+            INDEX + "__syncthreads();\nif (i < n) y[i] = 1;",
+            "k<<<(n + 255) / 256, 256>>>(x, y, n, m);",
+            "__syncthreads",
+        ),
+        ("__shared__ float s[256];\n" + LINEAR, "k<<<(n + 255) / 256, 256>>>(x, y, n, m);", "__shared__"),
+        (
+            INDEX + "y[0] = 1;\nif (i < n) y[i] = 1;",
+            "k<<<(n + 255) / 256, 256>>>(x, y, n, m);",
+            "test of its global index",
+        ),
+        (
+            INDEX + "if (i < n) y[i] = 1; else y[0] = 2;",
+            "k<<<(n + 255) / 256, 256>>>(x, y, n, m);",
+            "test of its global index",
+        ),
+        (
+            INDEX + "if (i < x[0]) y[i] = 1;",
+            "k<<<(n + 255) / 256, 256>>>(x, y, n, m);",
+            "test of its global index",
+        ),
+        (LINEAR, "if (n) run();", "no launch"),
+    ],
+)
+def test_block_shape_declines(kernel: str, launch: str, reason: str) -> None:
+    assert reason in refusals(SHAPE, source(kernel, launch))[0]
+
+
+@pytest.mark.parametrize(
+    ("launch", "line"),
+    [
+        ("k<<<n, 256>>>(x, y, n, m);", "+ __global__ void __launch_bounds__(256, 4) k("),
+        (
+            "k<<<n, dim3(32, 4)>>>(x, y, n, m); k<<<n, B>>>(x, y, n, m);",
+            "+ __global__ void __launch_bounds__(192, 4) k(",
+        ),
+        ("dim3 b(8, 8, 2); k<<<n, b>>>(x, y, n, m);", "+ __global__ void __launch_bounds__(128, 4) k("),
+    ],
+)
+def test_launch_bounds(launch: str, line: str) -> None:
+    text = source(LINEAR, launch, "constexpr int B = 3 * 64;\n")
+    assert changed_lines(BOUNDS, text, blocks="4")[1].startswith(line)
+
+
+def test_launch_bounds_declines() -> None:
+    assert "not a constant" in refusals(BOUNDS, source(LINEAR, "k<<<n, m>>>(x, y, n, m);"))[0]
+    bound = source(LINEAR, "k<<<n, 32>>>(x, y, n, m);").replace("void k(", "void __launch_bounds__(32) k(")
+    assert "already" in refusals(BOUNDS, bound)[0]
+
+
+@pytest.mark.parametrize(
+    ("kernel", "lines"),
+    [
+        (
+            INDEX + "if (i < n) y[i] = x[i]; // copy",
+            [
+                "+ for (long long item = (long long)blockIdx.x * blockDim.x + threadIdx.x; item < n; item += (long long)gridDim.x * blockDim.x) {",
+                "+ int i = (int)item;",
+                "+ if (i < n) y[i] = x[i]; // copy",
+                "+ }",
+            ],
+        ),
+        (
+            "const float two = 2;\nsize_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;\nif (i >= n) return;\nif (x[i] < 0) { return; }\ny[i] = two;",
+            [
+                "+ for (long long item = (long long)blockIdx.x * blockDim.x + threadIdx.x; item < n; item += (long long)gridDim.x * blockDim.x) {",
+                "+ size_t i = (size_t)item;",
+                "+ if (i >= n) continue;",
+                "+ if (x[i] < 0) { continue; }",
+                "+ y[i] = two;",
+                "+ }",
+            ],
+        ),
+        (
+            "int item = 1;\n" + INDEX + "if (i >= n) return;\nfor (int j = 0; j < item; ++j) y[i] += x[j];",
+            [
+                "+ for (long long item_2 = (long long)blockIdx.x * blockDim.x + threadIdx.x; item_2 < n; item_2 += (long long)gridDim.x * blockDim.x) {",
+                "+ int i = (int)item_2;",
+                "+ if (i >= n) continue;",
+                "+ for (int j = 0; j < item; ++j) y[i] += x[j];",
+                "+ }",
+            ],
+        ),
+    ],
+)
+def test_grid_stride(kernel: str, lines: list[str]) -> None:
+    text = source(kernel, "k<<<(n + 255) / 256, 256>>>(x, y, n, m);")
+    added = [line for line in changed_lines(STRIDE, text, work="8") if line.startswith("+")]
+    assert added == [*lines, "+ k<<<(n + 2047) / 2048, 256>>>(x, y, n, m);"]
+
+
+@pytest.mark.parametrize(
+    ("kernel", "launch", "reason"),
+    [
+        (LINEAR, "k<<<n / 256, 256>>>(x, y, n, m);", "rounded up"),
+        (
+            "float s = 0;\n" + INDEX + "if (i < n) { s += x[i]; y[i] = s; }",
+            "k<<<(n + 255) / 256, 256>>>(x, y, n, m);",
+            "'s'",
+        ),
+        (INDEX + "if (i < n) { x += i; y[i] = *x; }", "k<<<(n + 255) / 256, 256>>>(x, y, n, m);", "'x'"),
+        (
+            INDEX + "if (i < n) { while (n) if (x[i]) return; }",
+            "k<<<(n + 255) / 256, 256>>>(x, y, n, m);",
+            "inside a loop",
+        ),
+        (
+            INDEX + "if (i < n) { __threadfence(); y[i] = 1; }",
+            "k<<<(n + 255) / 256, 256>>>(x, y, n, m);",
+            "__threadfence",
+        ),
+        (LINEAR, "k<<<dim3((n + 255) / 256, 2), 256>>>(x, y, n, m);", "more than one dimension"),
+    ],
+)
+def test_grid_stride_declines(kernel: str, launch: str, reason: str) -> None:
+    assert reason in refusals(STRIDE, source(kernel, launch))[0]
