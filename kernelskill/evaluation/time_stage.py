@@ -124,7 +124,9 @@ class TimeStage:
 
     def _alone(self, case: Case, bench: Bench, report: TimeReport) -> RunOutcome | None:
         """Take the one sample of an estimate, or of a device on which nothing is compared."""
-        found = time_once(case.index, bench.worker, timeout_s=self._rules.timeout_s)
+        measured = self._evidence == "measured"
+        limit = self._rules.timeout_s if measured else self._rules.estimate_timeout_s
+        found = time_once(case.index, bench.worker, timeout_s=limit)
         if isinstance(found, TimingFailure):
             return found.outcome
         report.timings.append(found.timing)

@@ -40,6 +40,9 @@ class TimingRules(Record):
     settled: float = 0.01
     """Warm-up ends when two successive turns of both sides differ by no more."""
     timeout_s: float = 60.0
+    """For one turn of a measured kernel."""
+    estimate_timeout_s: float = 600.0
+    """For one estimate, which executes a part of the grid on this machine's processor."""
 
 
 @dataclass(frozen=True)
