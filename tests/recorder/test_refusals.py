@@ -60,7 +60,7 @@ def test_what_a_plan_cannot_hold(refused: Source, launcher: str, reason: str, di
 
 @pytest.mark.parametrize(("launcher", "reason"), BROKEN)
 def test_host_code_that_breaks(refused: Source, launcher: str, reason: str) -> None:
-    outcome = refused.record(launcher)
+    outcome = refused.record(launcher, timeout_s=60)
     assert isinstance(outcome, Unrecordable)
     assert outcome.status is Status.RUNTIME_ERROR
     assert not outcome.direct_possible

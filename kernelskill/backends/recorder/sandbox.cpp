@@ -27,7 +27,7 @@ namespace recorder {
 namespace {
 
 constexpr uid_t kNobody = 65534;
-constexpr rlim_t kAddressBytes = 2ull << 30;
+constexpr rlim_t kAddressBytes = 1ull << 30;
 constexpr rlim_t kFileBytes = 256ull << 20;
 
 #if defined(__x86_64__)
@@ -212,7 +212,7 @@ void drop_capabilities() {
 }
 
 // Returns the path of the root's files. As root: an empty root and another user. Otherwise an empty root in a
-// user namespace; where that is not permitted, a rule of Landlock.
+// user namespace; where that is not permitted, a rule of Landlock, which hides contents but not names.
 std::string confine_files(const std::string& root) {
   if (geteuid() == 0) {
     if (change_root(root)) {
@@ -224,11 +224,11 @@ std::string confine_files(const std::string& root) {
       return root;
     }
   } else {
-    if (confine_by_rule(root)) return root;
     if (unshare(CLONE_NEWUSER) == 0 && change_root(root)) {
       drop_capabilities();
       return "";
     }
+    if (confine_by_rule(root)) return root;
   }
   harness_failure("host code cannot be kept from the files of this machine: neither chroot, nor Landlock, nor user "
                   "namespaces are permitted");
