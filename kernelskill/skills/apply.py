@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Literal
 
 from kernelskill.schema.candidate import Candidate, Step
@@ -20,6 +19,7 @@ from kernelskill.schema.proposal import (
 )
 from kernelskill.schema.task import Allowance, Promise
 from kernelskill.skills.library import SkillLibrary
+from kernelskill.skills.parsed_files import parsed
 from kernelskill.skills.result_check import check_result
 from kernelskill.skills.transformation import Rewrite, Site, SkillContext, SkillRefused
 from kernelskill.source.definitions import KernelDef
@@ -193,12 +193,6 @@ def _predicted(skills: Sequence[Skill]) -> Effect:
 def _predicted_metrics(skills: Sequence[Skill]) -> tuple[MetricChange, ...]:
     by_name = {change.metric: change for skill in skills for change in skill.predicts}
     return tuple(by_name.values())
-
-
-@lru_cache(maxsize=64)
-def parsed(text: str, path: str) -> SourceUnit:
-    """Return the parsed file; every skill that asks about one candidate shares it."""
-    return SourceUnit.parse(text, path)
 
 
 def _with_units(candidate: Candidate, context: SkillContext) -> SkillContext:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from kernelskill.schema.candidate import Candidate
+from kernelskill.skills.parsed_files import launchers_in, parsed
 from kernelskill.skills.transformation import SkillRefused
-from kernelskill.source.signature import find_launchers
 from kernelskill.source.unit import SourceUnit
 
 
@@ -17,7 +17,7 @@ def check_result(before: Candidate, after: Candidate) -> None:
     for file in before.files:
         text = after.text_of(file.path)
         if text != file.text:
-            _check_file(SourceUnit.parse(file.text, file.path), SourceUnit.parse(text, file.path))
+            _check_file(parsed(file.text, file.path), parsed(text, file.path))
 
 
 def _check_file(before: SourceUnit, after: SourceUnit) -> None:
@@ -31,4 +31,4 @@ def _check_file(before: SourceUnit, after: SourceUnit) -> None:
 
 
 def _launchers(unit: SourceUnit) -> list[str]:
-    return [repr((decl.name, decl.parameters, decl.return_type)) for decl in find_launchers(unit)]
+    return [repr((decl.name, decl.parameters, decl.return_type)) for decl in launchers_in(unit)]
