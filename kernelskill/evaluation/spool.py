@@ -214,7 +214,7 @@ class SpoolEvaluator:
                 self._leases.forget(key)
                 self._folder.give_back(key)
         elif state == "waiting":
-            self._say(f"{len(self._folder.waiting())} jobs wait in {self._folder.root}")
+            self._say(f"{_count(len(self._folder.waiting()))} in {self._folder.root}")
         else:
             self._folder.submit(job)
 
@@ -230,7 +230,7 @@ class SpoolEvaluator:
     def _waiting(self) -> JobsWaiting:
         jobs = len(self._folder.waiting()) + len(self._folder.claimed())
         return JobsWaiting(
-            f"{jobs} {'job waits' if jobs == 1 else 'jobs wait'} in {self._folder.root}",
+            f"{_count(jobs)} in {self._folder.root}",
             remedy=f"run `kernelskill worker {self._folder.root}` on a machine with a GPU, then resume",
         )
 
@@ -244,3 +244,7 @@ class SpoolEvaluator:
         self._folder.forget(answer.key)
         worker = f"worker {answer.worker}" if answer.worker else "the worker"
         return HarnessError(f"{worker}: {answer.error or 'it gave no answer'}", remedy=answer.remedy)
+
+
+def _count(jobs: int) -> str:
+    return "1 job waits" if jobs == 1 else f"{jobs} jobs wait"

@@ -18,7 +18,6 @@ from kernelskill.evaluation.baseline import establish_baseline
 from kernelskill.evaluation.seeds import SeedFile
 from kernelskill.evaluation.spool import SpoolEvaluator, SpoolRules
 from kernelskill.evaluation.store import EvaluationStore
-from kernelskill.evaluation.task_parts import publish_task
 from kernelskill.runs import SystemClock
 from kernelskill.schema.evaluation import Request, Status
 from kernelskill.tasks.snapshot import StoredTask
@@ -102,6 +101,7 @@ def test_a_worker_process_answers_everything(tmp_path, start):
     assert not any(str(seed) in text for seed in client.pool.seeds)
 
 
+@pytest.mark.slow
 def test_a_worker_killed_in_the_middle_loses_nothing(tmp_path, start):
     client = Client(tmp_path)
     slow = client.request("slow", sleep=0.5)
@@ -117,6 +117,7 @@ def test_a_worker_killed_in_the_middle_loses_nothing(tmp_path, start):
     until(lambda: not list((client.spool / "claimed").iterdir()))
 
 
+@pytest.mark.slow
 def test_a_client_killed_and_started_again_finds_its_answers(tmp_path, start):
     client = Client(tmp_path, wait=False)
     requests = [client.request("right", ms=ms) for ms in (1, 2, 3)]
@@ -141,6 +142,7 @@ def test_prefetch_asks_for_several_checks_at_once(tmp_path):
     assert len(list((client.spool / "jobs").iterdir())) == 2
 
 
+@pytest.mark.slow
 def test_two_workers_share_the_jobs(tmp_path, start):
     client = Client(tmp_path)
     requests = [client.request("slow", sleep=0.05, ms=ms) for ms in range(1, 7)]
@@ -181,15 +183,13 @@ def test_no_worker_is_said_with_the_folder(tmp_path):
     ) as caught:
         client.evaluator.evaluate(client.request("right"))
     assert "the jobs stay there" in caught.value.remedy
-    assert client.said == [f"1 jobs wait in {client.spool}"]
+    assert client.said == [f"1 job waits in {client.spool}"]
     with pytest.raises(DeviceUnavailable):
         _ = client.evaluator.gpu
 
 
 def test_what_the_worker_cannot_do_is_an_error_here_and_can_be_asked_again(tmp_path, start):
     client = Client(tmp_path)
-    bad = client.parts.tests.model_copy(update={"main": "test.py"})
-    publish_task(client.parts.model_copy(update={"tests": bad}), client.spool / "tasks")
     start(client.spool)
     request = client.request("compile_error")
     assert client.evaluator.evaluate(request).status is Status.COMPILE_ERROR
