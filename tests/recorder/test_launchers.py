@@ -254,6 +254,7 @@ def test_a_handled_error_is_noted(launchers: Source) -> None:
     )
 
 
+@pytest.mark.slow
 def test_launch_stubs_of_cuda_12(launchers: Source, compiled: Callable[..., Source]) -> None:
     older = compiled("launchers.cu", "-D__NV_LEGACY_LAUNCH", "-Xcompiler", "-D__NV_LEGACY_LAUNCH")
     assert "cudaLaunchKernel" in older.build("simple").undefined_symbols
