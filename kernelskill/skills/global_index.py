@@ -127,7 +127,7 @@ def read_guarded(unit: SourceUnit, kernel: KernelDef) -> GuardedKernel:
     for position, statement in enumerate(statements):
         if statement.type == "declaration":
             _add_indices(unit, kernel, statement, indices)
-            if not _is_plain_declaration(unit, statement):
+            if not is_plain_declaration(unit, statement):
                 break
         elif statement.type == "if_statement" and _is_return(statement):
             guards += _guards_of(unit, kernel, statement, indices, "||", ">=")
@@ -170,7 +170,7 @@ def _add_indices(
             indices[id(variable)] = (index, variable)
 
 
-def _is_plain_declaration(unit: SourceUnit, statement: Node) -> bool:
+def is_plain_declaration(unit: SourceUnit, statement: Node) -> bool:
     """Whether a declaration reads no memory and calls nothing, so that any thread may execute it."""
     kinds = {node.type for node in walk(statement)}
     bad = {"subscript_expression", "assignment_expression", "update_expression", "lambda_expression"}

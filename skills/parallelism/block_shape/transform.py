@@ -7,10 +7,11 @@ from math import prod
 
 from kernelskill.schema.proposal import SkillParameter
 from kernelskill.skills.coverage import Cover, ceiling_text, read_cover
-from kernelskill.skills.device_code import BARRIERS, SHARED_WORDS, WARP_WORDS, refuse_words
+from kernelskill.skills.device_code import BARRIERS, SHARED_WORDS, WARP_WORDS, identifiers, refuse_words
 from kernelskill.skills.global_index import GuardedKernel, find_global_indices, read_guarded
 from kernelskill.skills.kernel_launches import KernelLaunch, launches_of
 from kernelskill.skills.launch_edits import components_of, edit_sets, write_shapes
+from kernelskill.skills.strided_kernel import read_strided
 from kernelskill.skills.transformation import Rewrite, Site, SkillContext, SkillRefused
 from kernelskill.source.definitions import KernelDef
 from kernelskill.source.unit import SourceUnit
@@ -43,6 +44,10 @@ def rewrite(unit: SourceUnit, site: Site, parameters: Mapping[str, str], context
     for entry, cover in zip(entries, covers, strict=True):
         grid = components_of(entry.launch.grid, entry.launch.line)
         block = components_of(entry.launch.block, entry.launch.line)
+        if not cover:
+            # A grid-stride loop: the grid may stay as it is.
+            write_shapes(sets[entry.unit.path], entry, None, [str(wanted["x"]), "1", "1"])
+            continue
         for axis, position in (("x", 0), ("y", 1)):
             if axis in cover:
                 grid[position] = ceiling_text(cover[axis].size, wanted[axis])
@@ -55,6 +60,14 @@ def _read(
     unit: SourceUnit, kernel: KernelDef, context: SkillContext
 ) -> tuple[list[KernelLaunch], list[dict[str, Cover]]]:
     refuse_words(unit, kernel, context, BARRIERS | WARP_WORDS | SHARED_WORDS, _WHY)
+    if any(name == "gridDim" for name, _ in identifiers(unit, kernel.node)):
+        read_strided(unit, kernel, context)
+        entries = launches_of(unit, kernel, context)
+        for entry in entries:
+            x, y, z = entry.launch.block.values
+            if x is None or (y, z) != (1, 1) or entry.launch.grid.values[1:] != (1, 1):
+                raise SkillRefused(f"line {entry.launch.line}: the launch is not one-dimensional")
+        return entries, [{} for _ in entries]
     guarded = read_guarded(unit, kernel)
     entries = launches_of(unit, kernel, context)
     axes = _axes(unit, kernel, context, guarded)

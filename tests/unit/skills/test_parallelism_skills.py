@@ -203,3 +203,35 @@ def test_grid_stride(kernel: str, lines: list[str]) -> None:
 )
 def test_grid_stride_declines(kernel: str, launch: str, reason: str) -> None:
     assert reason in refusals(STRIDE, source(kernel, launch))[0]
+
+
+STRIDED = "for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) "
+
+
+def test_block_shape_of_a_grid_stride_loop() -> None:
+    text = source(STRIDED + "{ float v = x[i]; y[i] = v; }", "k<<<100, 256>>>(x, y, n, m);")
+    assert changed_lines(SHAPE, text, shape="128x1") == [
+        "- k<<<100, 256>>>(x, y, n, m);",
+        "+ k<<<100, 128>>>(x, y, n, m);",
+    ]
+    text = source(
+        "const int step = blockDim.x * gridDim.x;\n"
+        + STRIDED.replace("gridDim.x * blockDim.x", "step")
+        + "y[i] = 1;",
+        "dim3 b(64);\nk<<<100, b>>>(x, y, n, m);",
+    )
+    assert "+ dim3 b(128);" in changed_lines(SHAPE, text, shape="128x1")
+
+
+@pytest.mark.parametrize(
+    ("kernel", "reason"),
+    [
+        ("float s = 0;\n" + STRIDED + "s += x[i];\natomicAdd(y, s);", "not one grid-stride loop"),
+        ("float s = 0;\n" + STRIDED + "{ s += x[i]; y[i] = s; }", "'s'"),
+        (STRIDED + "y[i] = blockIdx.x;", "inside the loop"),
+        (STRIDED.replace("gridDim.x *", "2 * gridDim.x *") + "y[i] = 1;", "step by the number"),
+        ("int t = threadIdx.x;\n" + STRIDED + "y[i] = t;", "uses t inside the loop"),
+    ],
+)
+def test_block_shape_declines_other_loops(kernel: str, reason: str) -> None:
+    assert reason in refusals(SHAPE, source(kernel, "k<<<100, 256>>>(x, y, n, m);"))[0]
