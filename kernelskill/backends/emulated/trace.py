@@ -101,7 +101,10 @@ def read_trace(row: dict[str, Any], module: dict[str, Any], places: SourcePlaces
         grid=(grid[0], grid[1], grid[2]),
         block=(block[0], block[1], block[2]),
         dynamic_shared=row["shared"],
-        sites=[_site(int(n), figures, module, places, scale) for n, figures in trace["sites"].items()],
+        sites=_merge_broadcasts(
+            {n: _site(int(n), figures, module, places, scale) for n, figures in trace["sites"].items()},
+            module,
+        ),
         mix=mix,
         counts=counts,
         threads_per_instruction=lanes / issues if issues else float(WARP),
@@ -113,6 +116,16 @@ def read_trace(row: dict[str, Any], module: dict[str, Any], places: SourcePlaces
         },
         hot_atomics=_hot_atomics(totals, sampled, scale),
     )
+
+
+def _merge_broadcasts(sites: dict[str, SiteTrace], module: dict[str, Any]) -> list[SiteTrace]:
+    """Count shared loads of one word for a whole warp once where the assembler merges neighbours."""
+    for figures in module["blocks"]:
+        for number, together in figures["merged"].items():
+            site = sites.get(number)
+            if site is not None and site.space == "shared":
+                site.figures["wavefronts"] -= site["lines"] * (1 - 1 / together)
+    return list(sites.values())
 
 
 def _hot_atomics(totals: dict[str, int], sampled: int, scale: float) -> float:

@@ -42,6 +42,8 @@ class Cursor:
 
     def error(self, message: str) -> PtxError:
         """Return an error at the current line."""
+        if self.token.kind == "end":
+            message = "the text ends too early"
         return PtxError(message, self.token.line)
 
     def take(self) -> Token:

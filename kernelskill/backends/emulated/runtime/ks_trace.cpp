@@ -138,6 +138,9 @@ static void shared_request(SiteStat& s, const Request& r) {
   // Lanes go in phases of at most 128 bytes; in a phase every bank gives one word a cycle.
   uint32_t words = std::max<uint32_t>(1, s.size / 4), step = std::max<uint32_t>(1, 32 / words);
   uint64_t waves = 0, phases = 0;
+  bool one_word = true;
+  for (uint32_t i = 1; i < r.count; i++) one_word &= r.entries[i].place == r.entries[0].place;
+  s.lines += one_word;  // of shared sites: requests of one word for all lanes
   for (uint32_t first = 0; first < r.count; first += step) {
     uint64_t seen[32][32];
     uint32_t used[32] = {0}, most = 1;

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from kernelskill.backends.emulated.ptx.syntax import Group, Name, Operand
 from kernelskill.backends.emulated.translate.function import FunctionTranslator, Handler
-from kernelskill.backends.emulated.translate.opcode import Op, Unsupported
+from kernelskill.backends.emulated.translate.opcode import Op
+from kernelskill.backends.emulated.translate.refusal import Unsupported
 from kernelskill.backends.emulated.translate.values import Symbol
 
 

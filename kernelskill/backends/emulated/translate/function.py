@@ -18,7 +18,8 @@ from kernelskill.backends.emulated.ptx.syntax import (
     Variable,
 )
 from kernelskill.backends.emulated.translate.mix import BasicBlock
-from kernelskill.backends.emulated.translate.opcode import Op, Unsupported
+from kernelskill.backends.emulated.translate.opcode import Op
+from kernelskill.backends.emulated.translate.refusal import Unsupported
 from kernelskill.backends.emulated.translate.types import CPP, size
 from kernelskill.backends.emulated.translate.values import Register, Symbol, Values
 
@@ -145,7 +146,7 @@ class FunctionTranslator(Values):
         site = Site(self.function.name, self._current.text, self._current.location)
         self.context.sites.append(site)
         if self._block is not None:
-            self._block.sites.append(len(self.context.sites) - 1)
+            self._block.sites.append((len(self.context.sites) - 1, Op.of(self._current)))
         return len(self.context.sites) - 1
 
     def jump(self, label: str) -> str:

@@ -56,7 +56,7 @@ class BasicBlock:
     kernel: str
     label: str = ""
     ops: list[Op] = field(default_factory=list)
-    sites: list[int] = field(default_factory=list)
+    sites: list[tuple[int, Op]] = field(default_factory=list)
 
     def add(self, op: Op) -> None:
         """Append an instruction."""
@@ -209,6 +209,27 @@ def chain_lengths(block: BasicBlock) -> tuple[int, float]:
     return max(schedule.deepest - before, 0 if not before else 1), schedule.issued - issued
 
 
+def merged_loads(block: BasicBlock) -> dict[str, int]:
+    """Return the shared loads that the assembler makes one wider load of: site to the loads in it.
+
+    It merges loads of neighbouring words from one base register where 16-byte alignment holds; that a whole
+    warp then reads one place costs one wavefront instead of up to four.
+    """
+    places: dict[tuple[str, int], int] = {}
+    for site, op in block.sites:
+        source = op.operands[1] if op.root == "ld" and len(op.operands) > 1 else None
+        plain = op.has("shared") and not op.has("volatile", "v2", "v4") and bool(op.types)
+        if plain and isinstance(source, Place) and source.base is not None and width(op.type) == 32:
+            places[source.base.text, source.offset] = site
+    merged: dict[str, int] = {}
+    for (base, offset), site in places.items():
+        start = offset // 16 * 16
+        together = sum((base, start + 4 * n) in places for n in range(4))
+        if together in (2, 4):
+            merged[str(site)] = together
+    return merged
+
+
 def block_figures(block: BasicBlock) -> dict[str, object]:
     """Return the instruction mix of a basic block as JSON values."""
     mix: dict[str, float] = defaultdict(float)
@@ -228,7 +249,7 @@ def block_figures(block: BasicBlock) -> dict[str, object]:
     waits, cycles = chain_lengths(block)
     return {
         "kernel": block.kernel,
-        "sites": block.sites,
+        "merged": merged_loads(block),
         "mix": {name: round(value, 3) for name, value in mix.items()},
         "counts": dict(counts),
         "waits": waits,

@@ -12,6 +12,7 @@ from kernelskill.backends.emulated.ptx.syntax import (
     Location,
     Module,
     Name,
+    Operand,
     Scope,
     Sum,
     Variable,
@@ -34,7 +35,7 @@ from kernelskill.backends.emulated.translate.function import (
     TranslatedFunction,
     aligned,
 )
-from kernelskill.backends.emulated.translate.opcode import Unsupported
+from kernelskill.backends.emulated.translate.refusal import Unsupported
 from kernelskill.backends.emulated.translate.types import CPP, size
 from kernelskill.backends.emulated.translate.values import Symbol
 
@@ -95,8 +96,9 @@ def _used_names(scope: Scope) -> set[str]:
 class _ModuleTranslator:
     def __init__(self, module: Module) -> None:
         self._module = module
-        self._variables = tuple(v for v in module.variables if v.space in ("global", "const"))
-        self._shared = {v.name: v for v in module.variables if v.space == "shared"}
+        wanted = [v for v in module.variables if v.space in ("global", "const") and v.type in CPP]
+        self._variables = _with_known_values(wanted, {f.name for f in module.functions})
+        self._shared = {v.name: v for v in module.variables if v.space == "shared" and v.type in CPP}
         self._functions = [f for f in module.functions if f.body is not None and not f.entry]
         self._device: dict[str, TranslatedFunction] = {}
         self._refused: dict[str, Refused] = {}
@@ -231,6 +233,25 @@ class _ModuleTranslator:
         body = " ".join(f"{{{row}}}," for row in relocations)
         parts.append(f'extern "C" const ks::RelocationEntry ks_relocations[] = {{{body} {{~0u, 0, 0, 0}}}};')
         return "\n".join(parts)
+
+
+def _with_known_values(variables: list[Variable], functions: set[str]) -> tuple[Variable, ...]:
+    """Drop variables whose first value cannot be made; what uses them is refused by their name."""
+    kept = list(variables)
+    while True:
+        names = {variable.name for variable in kept}
+        fine = [v for v in kept if all(_known_value(value, v, names | functions) for value in v.initial)]
+        if len(fine) == len(kept):
+            return tuple(kept)
+        kept = fine
+
+
+def _known_value(value: Operand, variable: Variable, names: set[str]) -> bool:
+    if isinstance(value, Name):
+        return value.text in names and size(variable.type) == 8
+    if isinstance(value, Sum):
+        return value.base.text in names and size(variable.type) == 8
+    return isinstance(value, Integer) or (isinstance(value, Float) and value.width == 8 * size(variable.type))
 
 
 def _kernel_table(kernels: list[TranslatedFunction]) -> str:

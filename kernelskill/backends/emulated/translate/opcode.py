@@ -5,22 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from kernelskill.backends.emulated.ptx.syntax import Instruction, Location, Operand
+from kernelskill.backends.emulated.ptx.syntax import Instruction, Operand
+from kernelskill.backends.emulated.translate.refusal import Unsupported
 from kernelskill.backends.emulated.translate.types import is_type
-
-
-class Unsupported(Exception):
-    """A construct that the emulated device does not know.
-
-    Args:
-        what: The construct as written.
-        location: Where it stands in the source, if that is known.
-    """
-
-    def __init__(self, what: str, location: Location | None = None) -> None:
-        super().__init__(what)
-        self.what = what
-        self.location = location
 
 
 @dataclass(frozen=True, slots=True)

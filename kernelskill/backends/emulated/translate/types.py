@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from kernelskill.backends.emulated.translate.refusal import Unsupported
+
 CPP = {
     "pred": "bool",
     "b8": "uint8_t", "u8": "uint8_t", "s8": "int8_t",
@@ -25,7 +27,13 @@ def is_type(text: str) -> bool:
 
 
 def width(kind: str) -> int:
-    """Return the width of a type in bits; a predicate has 8."""
+    """Return the width of a type in bits; a predicate has 8.
+
+    Raises:
+        Unsupported: The type is unknown, as that of a texture.
+    """
+    if kind not in CPP:
+        raise Unsupported(f"type .{kind}")
     if kind == "pred":
         return 8
     if kind in _PACKED_WIDTH:

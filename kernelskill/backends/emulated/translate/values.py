@@ -14,7 +14,7 @@ from kernelskill.backends.emulated.ptx.syntax import (
     Sum,
     Vector,
 )
-from kernelskill.backends.emulated.translate.opcode import Unsupported
+from kernelskill.backends.emulated.translate.refusal import Unsupported
 from kernelskill.backends.emulated.translate.types import CPP, is_float, width
 
 SPECIAL = {
