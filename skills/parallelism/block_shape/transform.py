@@ -8,12 +8,19 @@ from math import prod
 from kernelskill.schema.proposal import SkillParameter
 from kernelskill.skills.coverage import Cover, ceiling_text, read_cover
 from kernelskill.skills.device_code import BARRIERS, SHARED_WORDS, WARP_WORDS, identifiers, refuse_words
-from kernelskill.skills.global_index import GuardedKernel, find_global_indices, read_guarded
-from kernelskill.skills.kernel_launches import KernelLaunch, launches_of
+from kernelskill.skills.expression_types import ExpressionTypes, is_integer, is_wide
+from kernelskill.skills.global_index import (
+    GlobalIndex,
+    GuardedKernel,
+    find_global_indices,
+    read_guarded,
+)
+from kernelskill.skills.kernel_launches import KernelLaunch, launches_of, template_bindings
 from kernelskill.skills.launch_edits import components_of, edit_sets, write_shapes
 from kernelskill.skills.strided_kernel import read_strided
 from kernelskill.skills.transformation import Rewrite, Site, SkillContext, SkillRefused
 from kernelskill.source.definitions import KernelDef
+from kernelskill.source.edits import EditSet
 from kernelskill.source.unit import SourceUnit
 
 _LINEAR = ("256x1", "128x1", "512x1", "64x1", "1024x1", "32x1")
@@ -53,7 +60,29 @@ def rewrite(unit: SourceUnit, site: Site, parameters: Mapping[str, str], context
                 grid[position] = ceiling_text(cover[axis].size, wanted[axis])
                 block[position] = str(wanted[axis])
         write_shapes(sets[entry.unit.path], entry, grid, block)
+    own = sets.setdefault(unit.path, EditSet(unit))
+    for axis in covers[0]:
+        for index in find_global_indices(unit, kernel, context, axis):
+            if index.block_size is not None:
+                own.replace(index.node, _with_block_dim(unit, kernel, index, context))
     return Rewrite(edits=tuple(edit for edits in sets.values() for edit in edits.edits))
+
+
+def _with_block_dim(unit: SourceUnit, kernel: KernelDef, index: GlobalIndex, context: SkillContext) -> str:
+    """Return a global index with `blockDim` for the constant that the kernel names, in the same type.
+
+    Raises:
+        SkillRefused: The type can't be told.
+    """
+    kind = ExpressionTypes(unit, kernel, template_bindings(unit, kernel, context)).of(index.node)
+    axis = index.axis
+    if kind == "unsigned":
+        return f"blockIdx.{axis} * blockDim.{axis} + threadIdx.{axis}"
+    if kind is None or not is_integer(kind):
+        raise SkillRefused(f"the type of {unit.text_of(index.node)!r} can't be told")
+    if is_wide(kind):
+        return f"({kind})blockIdx.{axis} * blockDim.{axis} + threadIdx.{axis}"
+    return f"(int)(blockIdx.{axis} * blockDim.{axis} + threadIdx.{axis})"
 
 
 def _read(
@@ -75,6 +104,10 @@ def _read(
         for axis, size in zip("xyz", entry.launch.block.values, strict=True):
             if axis not in axes and size != 1:
                 raise SkillRefused(f"line {entry.launch.line}: blocks have several threads along {axis}")
+    for index in find_global_indices(unit, kernel, context, axes):
+        for entry in entries:
+            if index.block_size not in (None, entry.launch.block.values["xyz".index(index.axis)]):
+                raise SkillRefused(f"line {entry.launch.line}: the kernel takes another block size")
     guards = [guard for guard in guarded.guards if guard.index.axis in axes]
     return entries, [{g.index.axis: read_cover(unit, kernel, g, entry) for g in guards} for entry in entries]
 
@@ -89,8 +122,9 @@ def _axes(unit: SourceUnit, kernel: KernelDef, context: SkillContext, guarded: G
             if axis == "x":
                 raise
             break
-        if any(index.block_size is not None for index in indices):
-            raise SkillRefused("the kernel itself names the block size")
+        for index in indices:
+            if index.block_size is not None:
+                _with_block_dim(unit, kernel, index, context)
         if not indices or guarded.guard(axis) is None:
             break
         usable += axis

@@ -235,3 +235,23 @@ def test_block_shape_of_a_grid_stride_loop() -> None:
 )
 def test_block_shape_declines_other_loops(kernel: str, reason: str) -> None:
     assert reason in refusals(SHAPE, source(kernel, "k<<<100, 256>>>(x, y, n, m);"))[0]
+
+
+def test_block_shape_where_the_kernel_names_the_block_size() -> None:
+    kernel = "size_t i = (size_t)blockIdx.x * T + threadIdx.x;\nif (i < n) y[i] = x[i];"
+    text = source(kernel, "k<<<(n + T - 1) / T, T>>>(x, y, n, m);", "#define T 256\n")
+    assert [line for line in changed_lines(SHAPE, text, shape="64x1") if line[0] == "+"] == [
+        "+ size_t i = (unsigned long)blockIdx.x * blockDim.x + threadIdx.x;",
+        "+ k<<<(n + 63) / 64, 64>>>(x, y, n, m);",
+    ]
+    kernel = "int c = blockIdx.x * 16 + threadIdx.x, r = 8 * blockIdx.y + threadIdx.y;\nif (c < n && r < m) y[c] = 1;"
+    text = source(kernel, "k<<<dim3((n + 15) / 16, (m + 7) / 8), dim3(16, 8)>>>(x, y, n, m);")
+    assert [line for line in changed_lines(SHAPE, text, shape="32x8") if line[0] == "+"] == [
+        "+ int c = blockIdx.x * blockDim.x + threadIdx.x, r = blockIdx.y * blockDim.y + threadIdx.y;",
+        "+ k<<<dim3((n + 31) / 32, (m + 7) / 8), dim3(32, 8)>>>(x, y, n, m);",
+    ]
+    half = source(
+        "int i = blockIdx.x * 512 + threadIdx.x;\nif (i < n) y[i] = 1;",
+        "k<<<(n + 511) / 512, 256>>>(x, y, n, m);",
+    )
+    assert "another block size" in refusals(SHAPE, half)[0]
