@@ -65,7 +65,12 @@ def rewrite(unit: SourceUnit, site: Site, parameters: Mapping[str, str], context
         for index in find_global_indices(unit, kernel, context, axis):
             if index.block_size is not None:
                 own.replace(index.node, _with_block_dim(unit, kernel, index, context))
-    return Rewrite(edits=tuple(edit for edits in sets.values() for edit in edits.edits))
+    narrower = any("y" in cover and wanted["y"] < cover["y"].block for cover in covers)
+    note = f"the grid can't have more than 65535 blocks along y: {65535 * wanted['y']} rows"
+    return Rewrite(
+        edits=tuple(edit for edits in sets.values() for edit in edits.edits),
+        notes=(note,) if narrower else (),
+    )
 
 
 def _with_block_dim(unit: SourceUnit, kernel: KernelDef, index: GlobalIndex, context: SkillContext) -> str:
