@@ -23,6 +23,8 @@ from kernelskill.source.loops import Loop, find_loops
 from kernelskill.source.syntax import Node, walk
 from kernelskill.source.unit import SourceUnit
 
+_CHANGING = frozenset({"assignment_expression", "update_expression", "call_expression"})
+
 
 @dataclass(frozen=True)
 class _Plan:
@@ -153,7 +155,7 @@ def _is_certain(unit: SourceUnit, kernel: KernelDef, loop: Loop, text: str) -> b
                     target = node.child_by_field_name("left")
                     return target is not None and unit.text_of(target) == text
             return False
-        if statement.type != "declaration" or any(n.type == "assignment_expression" for n in walk(statement)):
+        if statement.type != "declaration" or any(node.type in _CHANGING for node in walk(statement)):
             return False
     return False
 

@@ -151,6 +151,8 @@ def test_keep_in_register(text: str, promises: list[Promise], lines: list[str]) 
         ("for (int j = 0; j < n; ++j) { y[t] += x[j]; ++t; }", "at a fixed index"),
         ("for (int j = 0; j < n; ++j) { y[t] += other(j); }", "may access memory"),
         ("for (int j = 0; j < n; ++j) { y[t] += x[j]; SET(y, j); }", "may access memory"),
+        ("y[t] = 0; int q = t++; for (int j = 0; j < n; ++j) { if (q) y[t] += x[j]; }", "may never access"),
+        ("float* q = y + t; for (int j = 0; j < n; ++j) { y[t] += 1; q[0] += x[j]; }", "may be y[t]"),
         ("int j = 0; do { y[t] += x[j]; } while (++j < n);", "can't be told"),
     ],
 )
@@ -275,3 +277,15 @@ def test_vectors_declined(work: str, launch: str, reason: str) -> None:
         "int t = threadIdx.x;\n", f"{head}{work}\n}}"
     )
     assert reason in refusals(WIDE, source)[0]
+
+
+def test_shapes_shared_by_two_launches_stay_as_they_are() -> None:
+    text = plane(
+        "__global__ void k(const float* a, float* b, int h, int w) {\n"
+        "b[threadIdx.x * w + threadIdx.y] = a[threadIdx.x * w + threadIdx.y];\n}\n"
+        "__global__ void other(float* b) { b[threadIdx.x] = 1; }",
+        "dim3 t(32, 8);\nk<<<1, t>>>(a, b, h, w);\nother<<<t.x, t>>>(b);",
+    )
+    lines = changed_lines(SWAP, text)
+    assert "+ k<<<1, dim3(t.y, t.x, t.z)>>>(a, b, h, w);" in lines
+    assert not any("other" in line or "dim3 t" in line for line in lines)

@@ -255,3 +255,11 @@ def test_block_shape_where_the_kernel_names_the_block_size() -> None:
         "k<<<(n + 511) / 512, 256>>>(x, y, n, m);",
     )
     assert "another block size" in refusals(SHAPE, half)[0]
+
+
+def test_a_shape_that_another_launch_uses_is_written_into_the_launch() -> None:
+    text = source(LINEAR, "dim3 t(256), g((n + 255) / 256);\nk<<<g, t>>>(x, y, n, m);\nother<<<g, t>>>(y);")
+    assert changed_lines(SHAPE, text, shape="128x1") == [
+        "- k<<<g, t>>>(x, y, n, m);",
+        "+ k<<<(n + 127) / 128, 128>>>(x, y, n, m);",
+    ]
