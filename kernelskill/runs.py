@@ -86,6 +86,30 @@ class RunFolder:
         """Inputs and expected values; can be made again."""
         return self.root / "data"
 
+    @property
+    def has_begun(self) -> bool:
+        """Whether the log holds a whole line; a run killed before that left nothing to go on with."""
+        try:
+            return b"\n" in self.events.read_bytes()
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        except OSError as error:
+            raise UsageError(
+                f"cannot read {str(self.events)!r}: {error.strerror}", remedy="give a readable run folder"
+            ) from error
+
+    def require_new(self) -> None:
+        """Refuse a folder that holds a run.
+
+        Raises:
+            UsageError: It does.
+        """
+        if self.has_begun:
+            raise UsageError(
+                f"{self.root} already holds a run",
+                remedy=f"continue it with `kernelskill resume {self.root}` or choose another --out",
+            )
+
     @staticmethod
     def create(root: Path) -> RunFolder:
         """Make a new run folder.
@@ -94,11 +118,7 @@ class RunFolder:
             UsageError: The folder cannot be made or already holds a run.
         """
         folder = RunFolder(root)
-        if folder.events.exists():
-            raise UsageError(
-                f"{root} already holds a run",
-                remedy=f"continue it with `kernelskill resume {root}` or choose another --out",
-            )
+        folder.require_new()
         try:
             root.mkdir(parents=True, exist_ok=True)
             probe = root / f".probe-{secrets.token_hex(4)}"
@@ -119,7 +139,7 @@ class RunFolder:
             UsageError: There is no run.
         """
         folder = RunFolder(root)
-        if not folder.events.is_file():
+        if not folder.has_begun:
             raise UsageError(
                 f"{str(root)!r} holds no run",
                 remedy="a run folder holds events.jsonl; see --out of `kernelskill run`",
@@ -182,6 +202,8 @@ class RunState:
     confirmed: Confirmed | None = None
     finished: RunFinished | None = None
     attempts: int = 0
+    round_limit: int | None = None
+    """Raised limit of rounds, where a resume asked for more."""
     interrupted: bool = False
 
 
@@ -198,17 +220,13 @@ def _apply(state: RunState, event: Event) -> None:
         case RunStarted():
             state.started, state.best, state.frontier = event, event.original, (event.original,)
         case RunResumed():
-            state.attempts, state.finished, state.interrupted = event.attempt, None, False
+            _resumed(state, event)
         case BaselineMeasured():
             state.baseline = event
         case RoundStarted():
             state.open_round = event
         case RoundFinished():
-            gained = event.result.best_speedup > state.best_speedup
-            state.rounds_without_gain = 0 if gained else state.rounds_without_gain + 1
-            state.best_speedup = event.result.best_speedup
-            state.frontier, state.best, state.spend = event.frontier, event.best, event.spend
-            state.rounds, state.open_round = event.result.number, None
+            _round_finished(state, event)
         case Confirmed():
             state.confirmed = event
         case Interrupted():
@@ -217,3 +235,20 @@ def _apply(state: RunState, event: Event) -> None:
             state.finished = event
         case _:
             pass
+
+
+def _resumed(state: RunState, event: RunResumed) -> None:
+    state.attempts, state.finished, state.interrupted = event.attempt, None, False
+    if event.rounds is not None:
+        # Whoever asks for more rounds wants them run, however many brought nothing before.
+        state.round_limit, state.rounds_without_gain = event.rounds, 0
+
+
+def _round_finished(state: RunState, event: RoundFinished) -> None:
+    gained = event.result.best_speedup > state.best_speedup
+    state.rounds_without_gain = 0 if gained else state.rounds_without_gain + 1
+    state.best_speedup = event.result.best_speedup
+    state.frontier, state.best, state.spend = event.frontier, event.best, event.spend
+    state.rounds, state.open_round = event.result.number, None
+    if state.confirmed is not None and state.confirmed.candidate != event.best:
+        state.confirmed = None

@@ -95,6 +95,10 @@ def run_program(arguments: list[str]) -> int:
         # Whoever read our output has gone; there is nobody left to tell.
         sys.stderr.close()
         return 0
+    except OSError as error:
+        where = f" ({error.filename})" if error.filename else ""
+        _show_error(f"{error.strerror or error}{where}", "", 6, as_json="--json" in arguments)
+        return 6
     return result if isinstance(result, int) else 0
 
 

@@ -24,6 +24,7 @@ from kernelskill.skills.transformation import SkillContext
 MEMBERS = "members"
 PROPOSALS = "proposals"
 DIAGNOSES = "diagnoses"
+OFFERS = "offers"
 SLATES = "slates"
 
 
@@ -87,6 +88,7 @@ class RoundContext:
             stage="time",
             incumbent=incumbent,
             device=self.request_device,
+            depth="search",
             seed_pool=self.seed_pool,
         )
 

@@ -12,7 +12,7 @@ from kernelskill.agents.profiler import diagnose_candidate
 from kernelskill.agents.specialist import Brief, combined, propose
 from kernelskill.errors import RunInterrupted
 from kernelskill.graph import outcomes
-from kernelskill.graph.context import DIAGNOSES, PROPOSALS, SLATES, RoundContext
+from kernelskill.graph.context import DIAGNOSES, OFFERS, PROPOSALS, SLATES, RoundContext
 from kernelskill.graph.state import RoundState, SpecialistTask
 from kernelskill.schema.event import Diagnosed, Evaluated, Judged, Learned, Proposed, Ranked, RoundFinished
 from kernelskill.schema.proposal import Refusal
@@ -64,22 +64,25 @@ def specialist(name: str, task: SpecialistTask, runtime: Runtime[RoundContext]) 
     offer = propose(name, brief, context.library)
     for proposal in offer.proposals:
         context.run.put(PROPOSALS, proposal.id, proposal)
-    context.log.emit(
-        Proposed(
-            round=task["round"],
-            specialist=name,
-            base=task["base"],
-            proposals=tuple(p.id for p in offer.proposals),
-            labels=tuple(p.label for p in offer.proposals),
-            refusals=offer.refusals,
-        )
+    proposed = Proposed(
+        round=task["round"],
+        specialist=name,
+        base=task["base"],
+        proposals=tuple(p.id for p in offer.proposals),
+        labels=tuple(p.label for p in offer.proposals),
+        refusals=offer.refusals,
     )
-    return {"offered": [p.id for p in offer.proposals]}
+    offer_name = f"{task['round']:03d}-{name}-{task['base'][:16]}"
+    context.run.put(OFFERS, offer_name, proposed)
+    return {"offers": [offer_name]}
 
 
 def policy(state: RoundState, runtime: Runtime[RoundContext]) -> RoundState:
-    """Rank the slate and choose what to evaluate."""
+    """Log what was offered, rank the slate and choose what to evaluate."""
     context = runtime.context
+    # Specialists work side by side and end in any order; the log has one order.
+    for name in sorted(state["offers"]):
+        context.log.emit(context.run.get(OFFERS, name, Proposed))
     slate = outcomes.ranked_slate(context, state)
     chosen = tuple(ranked.proposal for ranked in slate.ranked if ranked.chosen)
     context.run.put(SLATES, slate.id, slate)

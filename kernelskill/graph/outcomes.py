@@ -18,7 +18,7 @@ from kernelskill.runs import fold
 from kernelskill.schema.base import canonical_json, sha256_text
 from kernelskill.schema.candidate import Candidate, Lineage, Patch
 from kernelskill.schema.evaluation import Evaluation, Verdict, VerdictKind
-from kernelskill.schema.event import Proposed
+from kernelskill.schema.event import Proposed, Ranked
 from kernelskill.schema.experience import Experience
 from kernelskill.schema.profile import Roofline
 from kernelskill.schema.proposal import Exactness, Proposal, Refusal, Slate
@@ -58,7 +58,8 @@ def ranked_slate(context: RoundContext, state: RoundState) -> Slate:
     identity = sha256_text(canonical_json([context.run_id, number]))[:16]
     if context.run.has(SLATES, identity):
         return context.run.get(SLATES, identity, Slate)
-    proposals = [context.proposal(p) for p in sorted(set(state["offered"]))]
+    offered = {p for event in _proposed(context, number) for p in event.proposals}
+    proposals = [context.proposal(p) for p in sorted(offered)]
     diagnoses = {base: context.diagnosis(base) for base in state["bases"]}
     contexts = {
         base: context_features(d.bottlenecks, _source_features(context, base), d.roofline)
@@ -200,6 +201,15 @@ def experiences(context: RoundContext, state: RoundState) -> list[Experience]:
     return found
 
 
+def learn_again(context: RoundContext, rounds: int) -> None:
+    """Teach the policy what the first `rounds` rounds of this run brought, as they did when they ran."""
+    for number in range(1, rounds + 1):
+        slates = [e.slate for e in context.log.events if isinstance(e, Ranked) and e.round == number]
+        if slates:
+            state: RoundState = {"round": number, "slate": slates[-1]}
+            context.policy.update(experiences(context, state))
+
+
 def round_result(context: RoundContext, state: RoundState) -> tuple[tuple[Member, ...], Round]:
     """Return the frontier after the round, best first, and the record of the round."""
     judgements = context.judgements(state["round"])
@@ -251,5 +261,8 @@ def _source_features(context: RoundContext, base: str) -> dict[str, float]:
 
 
 def _refusals(context: RoundContext, number: int) -> tuple[Refusal, ...]:
-    events = [e for e in context.log.events if isinstance(e, Proposed) and e.round == number]
-    return tuple(refusal for event in events for refusal in event.refusals)
+    return tuple(refusal for event in _proposed(context, number) for refusal in event.refusals)
+
+
+def _proposed(context: RoundContext, number: int) -> list[Proposed]:
+    return [e for e in context.log.events if isinstance(e, Proposed) and e.round == number]

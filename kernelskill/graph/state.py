@@ -12,8 +12,8 @@ class RoundState(TypedDict, total=False):
     round: int
     bases: list[str]
     """Digests of the frontier members that this round starts from."""
-    offered: Annotated[list[str], add]
-    """Ids of all proposals, as the specialists return."""
+    offers: Annotated[list[str], add]
+    """Names of the specialists' offers, as they return."""
     slate: str
     pending: list[str]
     """Ids of the proposals to evaluate next."""
@@ -38,7 +38,7 @@ def initial_state(number: int, bases: list[str]) -> RoundState:
     return {
         "round": number,
         "bases": bases,
-        "offered": [],
+        "offers": [],
         "slate": "",
         "pending": [],
         "judged": [],

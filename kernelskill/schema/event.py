@@ -52,6 +52,8 @@ class RunResumed(BaseEvent):
     kind: Literal["run_resumed"] = "run_resumed"
     conditions: Conditions
     attempt: int
+    rounds: int | None = None
+    """The limit of rounds from now on, where it was raised."""
 
     @property
     def subject(self) -> str:
@@ -186,7 +188,7 @@ class Confirmed(BaseEvent):
 
     @property
     def subject(self) -> str:
-        return self.candidate
+        return self.evaluation
 
 
 class Interrupted(BaseEvent):

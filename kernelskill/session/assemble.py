@@ -12,14 +12,16 @@ from kernelskill.config import RunConfig
 from kernelskill.errors import ArtifactCorrupt, UsageError
 from kernelskill.evaluation.base import Evaluator
 from kernelskill.evaluation.devices import open_evaluator
-from kernelskill.evaluation.seeds import SeedFile
+from kernelskill.evaluation.seeds import SeedFile, SeedSource
 from kernelskill.evaluation.task_parts import TaskParts
-from kernelskill.events import Clock, EventLog, Sink
+from kernelskill.events import Clock, EventLog, Sink, read_events
 from kernelskill.experience.pool import ExperiencePool
 from kernelskill.graph.context import RoundContext
+from kernelskill.graph.outcomes import learn_again
+from kernelskill.isolation.locks import FileLock
 from kernelskill.policy.rank import Policy
 from kernelskill.resources import data_dir, data_folder
-from kernelskill.runs import RunFolder, RunState, StopFlag, fold
+from kernelskill.runs import RunFolder, StopFlag, fold
 from kernelskill.schema.base import canonical_json, sha256_text
 from kernelskill.schema.candidate import Candidate
 from kernelskill.schema.event import Note, RunResumed, RunStarted
@@ -32,6 +34,7 @@ from kernelskill.tasks.process import TestProcess
 from kernelskill.tasks.snapshot import read_snapshot, write_snapshot
 
 POOL_FILE = "experience.sqlite"
+LOCK_FILE = ".lock"
 
 
 @dataclass
@@ -47,9 +50,9 @@ class Assembly:
     """Whether the run continues on another GPU than before."""
     resources: ExitStack
 
-    def fresh_pool(self) -> str:
-        """Return the digest of seeds that no candidate has met; drawn once an attempt."""
-        return self.seeds.pool(f"confirm-{self.attempt}", self.context.config.trials).digest
+    def fresh_pool(self, candidate: str) -> str:
+        """Return the digest of seeds that the search never used; drawn once for a candidate."""
+        return self.seeds.pool(f"confirm-{candidate[:16]}", self.context.config.trials).digest
 
     def close(self) -> None:
         """Release processes and files."""
@@ -64,8 +67,10 @@ def assemble_new(
     sinks: Sequence[Sink],
     stop: StopFlag,
     clock: Clock,
+    seed_source: SeedSource | None = None,
 ) -> Assembly:
     """Load and gate the task, make the run folder and begin the log."""
+    RunFolder(out).require_new()
     loaded = load_task(kernel, tests, keep_exact=config.keep_exact)
     weak = gate(loaded, accept_weak=config.accept_weak_test)
     run = RunFolder.create(out)
@@ -78,7 +83,10 @@ def assemble_new(
         assumptions=loaded.assumptions,
     )
     with ExitStack() as stack:
-        assembly = _assemble(run, loaded, config, sinks, stop, clock, stack)
+        _hold(run, stack)
+        assembly = _assemble(
+            run, loaded, config, sinks, stop, clock, stack, seeds=SeedFile(run.seeds, seed_source)
+        )
         context = assembly.context
         context.log.emit(
             RunStarted(
@@ -105,24 +113,29 @@ def assemble_resumed(
     run = RunFolder.open(folder)
     stored = read_snapshot(run.task)
     with ExitStack() as stack:
-        earlier = _earlier_state(run, clock)
+        _hold(run, stack)
+        earlier = fold(read_events(run.events))
         started = earlier.started
         if started is None:
             raise ArtifactCorrupt(f"{run.events} does not begin with a run", remedy="start the run again")
         config = RunConfig.model_validate(started.config)
-        config = config.model_copy(
-            update={
-                "device": device or config.device,
-                "rounds": max(config.rounds, earlier.rounds) + more_rounds if more_rounds else config.rounds,
-            }
+        limit = earlier.round_limit or config.rounds
+        rounds = max(limit, earlier.rounds) + more_rounds if more_rounds else limit
+        config = config.model_copy(update={"device": device or config.device, "rounds": rounds})
+        assembly = _assemble(
+            run, stored, config, sinks, stop, clock, stack, seeds=SeedFile(run.seeds), run_id=started.run
         )
-        assembly = _assemble(run, stored, config, sinks, stop, clock, stack)
         context = assembly.context
         conditions = context.evaluator.conditions()
         assembly.attempt = earlier.attempts + 1
         assembly.moved = conditions.gpu != started.conditions.gpu
         context.earlier_s = earlier.spend.seconds
-        context.log.emit(RunResumed(conditions=conditions, attempt=assembly.attempt))
+        learn_again(context, earlier.rounds)
+        context.log.emit(
+            RunResumed(
+                conditions=conditions, attempt=assembly.attempt, rounds=rounds if more_rounds else None
+            )
+        )
         assembly.resources = stack.pop_all()
         return assembly
 
@@ -152,14 +165,17 @@ def _assemble(
     stop: StopFlag,
     clock: Clock,
     stack: ExitStack,
+    *,
+    seeds: SeedFile,
+    run_id: str = "",
 ) -> Assembly:
-    seeds = SeedFile(run.seeds)
     seed_pool = seeds.pool("main", config.trials).digest
     evaluator: Evaluator = open_evaluator(config.device, parts, run_folder=run.root, seeds=seeds, clock=clock)
     stack.callback(evaluator.close)
     library = SkillLibrary.load(default_folders(Path.cwd()))
     pool = _open_pool(config, stack)
-    run_id = sha256_text(canonical_json([parts.task.content_digest(), str(run.root.name), seed_pool]))[:12]
+    # A resumed run keeps its id, wherever its folder was moved: slates and checkpoints go by it.
+    run_id = run_id or sha256_text(canonical_json([parts.task.content_digest(), seed_pool]))[:12]
     log = stack.enter_context(EventLog(run.events, run=run_id, clock=clock, sinks=tuple(sinks)))
     _require_kernel(config.only_kernel, parts)
     context = RoundContext(
@@ -189,9 +205,15 @@ def _open_pool(config: RunConfig, stack: ExitStack) -> ExperiencePool | None:
     return pool
 
 
-def _earlier_state(run: RunFolder, clock: Clock) -> RunState:
-    with EventLog(run.events, run="", clock=clock) as log:
-        return fold(log.events)
+def _hold(run: RunFolder, stack: ExitStack) -> None:
+    """Keep every other process off the run until the stack closes."""
+    lock = FileLock(run.root / LOCK_FILE)
+    if not lock.acquire(blocking=False):
+        raise UsageError(
+            f"another process works on the run in {str(run.root)!r}",
+            remedy="wait for it, or end it; the run goes on with `kernelskill resume`",
+        )
+    stack.callback(lock.release)
 
 
 def _require_kernel(name: str, parts: TaskParts) -> None:

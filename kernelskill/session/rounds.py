@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from typing import Any, cast
 
 from langgraph.checkpoint.sqlite import SqliteSaver
 
 from kernelskill.agents.profiler import diagnose_candidate
+from kernelskill.errors import RunInterrupted
 from kernelskill.evaluation.baseline import BaselineReport, establish_baseline
 from kernelskill.evaluation.judge import judge
 from kernelskill.graph import outcomes
@@ -29,6 +31,7 @@ def establish(context: RoundContext, original: Candidate) -> None:
     Raises:
         TaskError: The original does not compile or fails its own test.
     """
+    require_going(context)
     report = establish_baseline(context.evaluator, context.task, original, seed_pool=context.seed_pool)
     context.noise.update(report.noise)
     context.buffer_bytes.update({shape.case: shape.least_bytes for shape in report.evaluation.shapes})
@@ -41,6 +44,16 @@ def establish(context: RoundContext, original: Candidate) -> None:
             notes=report.notes,
         )
     )
+
+
+def require_going(context: RoundContext) -> None:
+    """Stop between two pieces of work, where the user asked for it.
+
+    Raises:
+        RunInterrupted: The user did.
+    """
+    if context.stop.is_set:
+        raise RunInterrupted("stopped between two evaluations")
 
 
 def run_rounds(context: RoundContext) -> StopReason:
@@ -57,16 +70,23 @@ def run_rounds(context: RoundContext) -> StopReason:
                 reason = _reason_to_stop(context, state)
                 if reason is not None:
                     return reason
+            require_going(context)
             _run_round(context, graph, state)
 
 
-def confirm(context: RoundContext, fresh_pool: str, attempt: int) -> None:
-    """Measure the winner against the original again, with fresh seeds, in fresh processes."""
+def confirm(context: RoundContext, fresh_pool: Callable[[str], str]) -> None:
+    """Measure the winner against the original again, with fresh seeds, in fresh processes.
+
+    Args:
+        context: The run.
+        fresh_pool: Digest of the winner to the digest of seeds that the search never used.
+    """
     state = fold(context.log.events)
     best = context.member(state.best)
     original = context.member(context.task.original)
-    if state.best == context.task.original:
+    if state.best == context.task.original or not context.config.confirm:
         return
+    require_going(context)
     evaluation = context.evaluator.evaluate(
         Request(
             task=context.task.content_digest(),
@@ -74,8 +94,8 @@ def confirm(context: RoundContext, fresh_pool: str, attempt: int) -> None:
             stage="time",
             incumbent=original.candidate,
             device=context.request_device,
-            seed_pool=fresh_pool,
-            fresh=1 + attempt,
+            seed_pool=fresh_pool(state.best),
+            fresh=1,
         )
     )
     context.log.emit(
@@ -117,7 +137,13 @@ def _run_round(context: RoundContext, graph: Any, state: RunState) -> None:
     bases = [started.base, *started.others]
     # A checkpoint of this round means that it was under way: None continues from there.
     under_way = bool(graph.get_state(thread).next)
-    graph.invoke(None if under_way else initial_state(started.round, bases), thread, context=context)
+    # Synchronous: a step may begin only when the one before it is safe from a kill.
+    graph.invoke(
+        None if under_way else initial_state(started.round, bases),
+        thread,
+        context=context,
+        durability="sync",
+    )
 
 
 def _start_round(context: RoundContext, state: RunState) -> RoundStarted:

@@ -6,12 +6,15 @@ with Session.start(kernel, tests, config, out) as session:
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
 from kernelskill.config import RunConfig
-from kernelskill.errors import KernelSkillError, RunInterrupted
+from kernelskill.errors import HarnessError, KernelSkillError, RunInterrupted
+from kernelskill.evaluation.seeds import SeedSource
 from kernelskill.events import Clock, Sink
 from kernelskill.graph.context import RoundContext
 from kernelskill.report.outputs import write_outputs
@@ -40,6 +43,7 @@ class Session:
         sinks: Sequence[Sink] = (),
         stop: StopFlag | None = None,
         clock: Clock | None = None,
+        seed_source: SeedSource | None = None,
     ) -> Session:
         """Load and gate a task and make its run folder.
 
@@ -51,6 +55,7 @@ class Session:
             sinks: Told of every event.
             stop: Set from outside to stop at the next safe point.
             clock: Where times come from.
+            seed_source: Where the secret seeds come from; the system by default.
 
         Raises:
             TaskError: The kernel or its test cannot be used.
@@ -58,7 +63,16 @@ class Session:
             ToolchainError: A compiler or device is missing.
         """
         return Session(
-            assemble_new(kernel, tests, config, out, sinks, stop or StopFlag(), clock or SystemClock())
+            assemble_new(
+                kernel,
+                tests,
+                config,
+                out,
+                sinks,
+                stop or StopFlag(),
+                clock or SystemClock(),
+                seed_source,
+            )
         )
 
     @staticmethod
@@ -121,14 +135,23 @@ class Session:
             if self._assembly.moved:
                 rounds.remeasure_frontier(context)
             reason = rounds.run_rounds(context)
-            rounds.confirm(context, self._assembly.fresh_pool(), self._assembly.attempt)
+            rounds.confirm(context, self._assembly.fresh_pool)
+            return self._finish(reason)
         except (RunInterrupted, KeyboardInterrupt):
             self._interrupted()
             raise RunInterrupted("interrupted", remedy=f"kernelskill resume {context.run.root}") from None
         except KernelSkillError as error:
-            context.log.emit(Failed(error=error.message, remedy=error.remedy))
+            self._failed(error)
             raise
-        return self._finish(reason)
+        except BrokenPipeError:
+            raise  # a sink's reader has gone; that is no trouble of the run
+        except (OSError, sqlite3.Error) as error:
+            failed = HarnessError(
+                f"cannot keep the run in {str(context.run.root)!r}: {_reason(error)}",
+                remedy=f"when there is room and permission: kernelskill resume {context.run.root}",
+            )
+            self._failed(failed)
+            raise failed from error
 
     def view(self) -> RunView:
         """Return the run as a report shows it."""
@@ -175,6 +198,11 @@ class Session:
             view = self.view()
             write_outputs(view, context.run.root, reproducer=self._reproducer(view))
 
+    def _failed(self, error: KernelSkillError) -> None:
+        # The log itself may be what cannot be written; the first error is the one to report.
+        with suppress(HarnessError):
+            self.context.log.emit(Failed(error=error.message, remedy=error.remedy))
+
     def _reproducer(self, view: RunView) -> str:
         shapes = view.original.evaluation.shapes
         if not shapes:
@@ -184,3 +212,9 @@ class Session:
             return ""
         case = next(case for case in view.task.cases if case.index == shapes[0].case)
         return reproducer(view.task, view.best.candidate, case, shapes[0].buffers, shapes[0].scalars)
+
+
+def _reason(error: OSError | sqlite3.Error) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.strerror} ({error.filename})" if error.filename else error.strerror
+    return str(error)

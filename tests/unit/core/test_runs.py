@@ -25,7 +25,7 @@ def test_a_missing_or_damaged_record_is_named(tmp_path: Path) -> None:
 
 
 def test_a_folder_with_a_run_is_not_started_over(tmp_path: Path) -> None:
-    (tmp_path / "events.jsonl").touch()
+    (tmp_path / "events.jsonl").write_text("{}\n")
     with pytest.raises(UsageError, match="already holds a run") as error:
         RunFolder.create(tmp_path)
     assert "resume" in error.value.remedy
