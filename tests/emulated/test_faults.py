@@ -171,3 +171,32 @@ def test_worker_goes_on_after_a_failed_kernel():
         session.worker.fill(session.contents, poison=0)
         assert session.run().status == "out_of_bounds"
         assert session.worker.damaged_guards() == ()
+
+
+def test_cooperative_grid_that_does_not_fit_is_a_launch_error():
+    n = 64 * 100000
+    buffers = dict(x=np.zeros(4, INT), y=np.zeros(4, INT))
+    outcome, _ = run_kernel(
+        SOURCE, "grid_sync", buffers, ["x", "y", n], grid=(100000,), block=(64,), cooperative=True
+    )
+    assert outcome.status == "launch_error"
+    assert "cooperative grid of 100000 blocks" in outcome.detail
+
+
+@pytest.mark.parametrize("kernel", ["chain", "grid_sync", "endless_registers"])
+def test_kernels_that_wait_can_be_traced_or_time_out(kernel):
+    device = backend()
+    made = build(SOURCE, device)
+    n = 64 * 500
+    arguments = {"chain": ["x", "y"], "grid_sync": ["x", "y", n], "endless_registers": ["x", 1]}[kernel]
+    buffers = dict(x=np.zeros(n, INT), y=np.zeros(n, INT))
+    more = {"cooperative": True} if kernel == "grid_sync" else {}
+    with Session(
+        made, buffers, lambda ids: [launch(made, kernel, ids, arguments, (500,), (64,), **more)], device
+    ) as session:
+        timed = session.worker.time(3, flush_l2=True, timeout_s=3)
+    if kernel == "endless_registers":
+        assert timed.status == "timeout"
+    else:
+        assert timed.evidence == "estimated"
+        assert timed.samples_ms[0] > 0

@@ -13,7 +13,7 @@ from typing import Any
 from kernelskill.backends.emulated.engine import KernelObject, Runtime
 from kernelskill.backends.emulated.execution import Executor, Failed
 from kernelskill.backends.emulated.memory import DeviceMemory, NoMemory
-from kernelskill.backends.emulated.sampling import Sampler
+from kernelskill.backends.emulated.sampling import Sampler, launches_of
 from kernelskill.isolation.channel import serve
 
 _PART = 1 << 24
@@ -61,6 +61,8 @@ class Device:
 
     def _load(self, message: dict[str, Any]) -> None:
         self.plan = message["plan"]
+        for number, launch in enumerate(launches_of(self.plan["operations"])):
+            launch["resident"] = dict(message["resident"]).get(number)
         self.memory.lay_out(self.plan["allocations"], message["guard_bytes"], message["salt"])
 
     def _fill(self, message: dict[str, Any]) -> None:

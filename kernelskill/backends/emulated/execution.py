@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import time
 from typing import Any
 
@@ -160,7 +161,7 @@ class Executor:
         name = operation["kernel"]
         kernel = self._module["kernels"].get(name)
         if kernel is None:
-            reason, chain = self._module["refused"].get(name, ["it is not in the device code", []])
+            reason, chain = self._refusal(name)
             line = self.places.of_chain(chain)[1]
             where = f", line {line}" if line else ""
             raise Failed("unsupported", f"kernel {self.places.kernel(name)}{where}: {reason} is not emulated")
@@ -179,7 +180,7 @@ class Executor:
         request.registers = kernel["registers"]
         request.cooperative = operation["cooperative"]
         request.threads = 1 if kernel["ordered"] or kernel["waits"] else self._limits["threads"]
-        request.max_resident = self._limits.get("resident", {}).get(name, _MAX_RESIDENT)
+        request.max_resident = operation.get("resident") or _MAX_RESIDENT
         request.sites = len(self._module["sites"])
         request.basic_blocks = len(self._module["blocks"])
         request.workspace = self._memory.workspace
@@ -189,12 +190,23 @@ class Executor:
         request.parameter_bytes = len(data)
         return request
 
+    def _refusal(self, name: str) -> tuple[str, list[list[int]]]:
+        refused = self._module["refused"]
+        reason, chain = refused.get(name, refused.get("*", ["a kernel that the device code lacks", []]))
+        return reason, chain
+
     def _check_shape(self, operation: dict[str, Any], kernel: dict[str, Any]) -> None:
         name = self.places.kernel(operation["kernel"])
         threads = operation["block"][0] * operation["block"][1] * operation["block"][2]
         if not 1 <= threads <= 1024 or min(operation["grid"]) < 1:
             raise Failed(
                 "launch_error", f"kernel {name}: grid {operation['grid']}, block {operation['block']}"
+            )
+        blocks, resident = math.prod(operation["grid"]), operation.get("resident") or _MAX_RESIDENT
+        if operation["cooperative"] and blocks > resident:
+            raise Failed(
+                "launch_error",
+                f"kernel {name}: a cooperative grid of {blocks} blocks, the GPU holds {resident} at once",
             )
         shared = operation["dynamic_shared_bytes"] + kernel["static_shared"]
         allowed = self._limits["shared_bytes"]

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from kernelskill.backends.emulated.ptx.parser import parse
-from kernelskill.backends.emulated.ptx.syntax import Location, PtxError
+from kernelskill.backends.emulated.ptx.syntax import Location, Module, PtxError
 from kernelskill.backends.emulated.translate.mix import block_figures
 from kernelskill.backends.emulated.translate.module import Translation, translate_module
 from kernelskill.backends.toolchain import Toolchain
@@ -51,7 +51,7 @@ def prepare(build: Build, toolchain: Toolchain) -> Library:
     """Translate and compile a build's device code, or return what an equal one gave before.
 
     Raises:
-        HarnessError: The PTX cannot be read, or the host compiler refuses the translation.
+        HarnessError: The host compiler refuses the translation.
         ToolchainError: The host compiler refuses the runtime.
     """
     text = (Path(build.folder) / "device.ptx").read_text(encoding="utf-8", errors="replace")
@@ -62,7 +62,7 @@ def prepare_ptx(text: str, toolchain: Toolchain) -> Library:
     """Translate and compile PTX.
 
     Raises:
-        HarnessError: The PTX cannot be read, or the host compiler refuses the translation.
+        HarnessError: The host compiler refuses the translation.
         ToolchainError: The host compiler refuses the runtime.
     """
     key = _key(toolchain, "plain", text)
@@ -110,11 +110,14 @@ def runtime_library(toolchain: Toolchain) -> Path:
 def _translate_into(out: Path, text: str, toolchain: Toolchain) -> None:
     try:
         module = parse(text)
-    except PtxError as error:
-        raise HarnessError(f"the compiler's PTX cannot be read: {error}") from error
+        unreadable = ""
+    except PtxError as error:  # no kernel is usable then; each says why when it is launched
+        module, unreadable = Module(), f"device code that cannot be read ({error})"
     translation = translate_module(module)
     (out / "kernels.cpp").write_text(translation.code, encoding="utf-8")
     facts = module_facts(translation, module.files)
+    if unreadable:
+        facts["refused"]["*"] = [unreadable, []]
     (out / MODULE_FILE).write_text(json.dumps(facts), encoding="utf-8")
     _compile_kernels(out, toolchain, "kernels.so")
 

@@ -44,7 +44,7 @@ class Sampler:
             Failed: A launch cannot be carried out.
         """
         flat = _flatten(operations)
-        launches = [op for op in flat if op["op"] == "launch"]
+        launches = launches_of(operations)
         self._full = len(launches) > 1 and sum(_threads(op) for op in launches) <= _FULL_THREADS
         deadline = time.monotonic() + deadline_s
         return [row for op in flat if (row := self._one(op, deadline)) is not None]
@@ -120,6 +120,11 @@ def _flatten(operations: list[dict[str, Any]]) -> list[dict[str, Any]]:
         else:
             flat.append(operation)
     return flat
+
+
+def launches_of(operations: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the launches of a plan in order, those inside graphs included."""
+    return [operation for operation in _flatten(operations) if operation["op"] == "launch"]
 
 
 def _threads(operation: dict[str, Any]) -> int:

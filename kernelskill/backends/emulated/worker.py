@@ -107,6 +107,7 @@ class EmulatedWorker:
             "plan": plan.model_dump(mode="json"),
             "guard_bytes": guard_bytes,
             "salt": salt,
+            "resident": self._resident(plan),
         }
         self._set(message)
 
@@ -195,6 +196,17 @@ class EmulatedWorker:
         hand_over(file)
         self._ask({"do": "traced", "file": str(file)}, _SET_UP_S)
         self._has_traced = True
+
+    def _resident(self, plan: LaunchPlan) -> list[list[int]]:
+        """Return for each launch how many of its blocks the GPU holds at once."""
+        found: list[list[int]] = []
+        for number, launch in enumerate(plan.launches()):
+            resources = self._build.kernel(launch.kernel)
+            threads = launch.block[0] * launch.block[1] * launch.block[2]
+            if resources is not None and 1 <= threads <= 1024:
+                shared = resources.static_shared_bytes + launch.dynamic_shared_bytes
+                found.append([number, resident_blocks(self._gpu, resources.registers, shared, threads)])
+        return found
 
     def _l1_bytes(self, plan: LaunchPlan) -> dict[str, int]:
         shares: dict[str, int] = {}
