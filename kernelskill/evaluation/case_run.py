@@ -86,6 +86,8 @@ class CaseRun:
         if depth == "cheap":
             return
         yield from self._repeat(trials)
+        if self._protocol.is_brief(self._case, depth):
+            return
         yield self._fresh(_plain(trials[0]), trials[0], "moved", 0, salt=1)
         for arrangement in self._protocol.layouts(self._case, trials[0]):
             yield self._fresh(arrangement, trials[0], arrangement.layout, 1)

@@ -19,14 +19,14 @@ from kernelskill.schema.device import Evidence
 from kernelskill.schema.evaluation import Status
 from kernelskill.schema.task import Case, Task
 
-Depth = Literal["cheap", "full"]
+Depth = Literal["cheap", "search", "full"]
 
 
 class CheckRules(Record):
     """How much is checked, and for how long."""
 
-    large_bytes: int = 64 << 20
-    """Cases with larger buffers get `large_trials` trials."""
+    large_bytes: int = 16 << 20
+    """Cases with larger buffers get `large_trials` trials, and only one while searching."""
     large_trials: int = 2
     estimated_bytes: int = 4 << 20
     """Timed cases with larger buffers are not run in full where a device only estimates."""
@@ -72,7 +72,7 @@ class CheckProtocol:
     def cases(self, depth: Depth) -> list[Case]:
         """Return the cases to check, smallest first; `cheap` takes the smallest and an awkward one."""
         ordered = sorted(self.task.cases, key=lambda case: (self.trial(case, 0).total_bytes, case.index))
-        if depth == "full":
+        if depth != "cheap":
             return ordered
         others = [case for case in ordered[1:] if not case.timed] or ordered[1:2]
         awkward = [case for case in others if _is_awkward(case)] or others
@@ -93,10 +93,14 @@ class CheckProtocol:
 
     def trial_count(self, case: Case, depth: Depth) -> int:
         """Return how many seeds a case is checked with."""
-        if depth == "cheap":
+        if depth == "cheap" or self.is_brief(case, depth):
             return 1
         large = self.trial(case, 0).total_bytes > self.rules.large_bytes
         return min(len(self._pool.seeds), self.rules.large_trials if large else len(self._pool.seeds))
+
+    def is_brief(self, case: Case, depth: Depth) -> bool:
+        """Whether a case gets one seed and one repeat: large ones, while searching."""
+        return depth == "search" and self.trial(case, 0).total_bytes > self.rules.large_bytes
 
     def timeout_s(self, case: Case) -> float:
         """Return the deadline of one run, by what the original took."""

@@ -78,6 +78,9 @@ class TimeStage:
         """
         report = TimeReport()
         directly = self._directly(candidate, incumbent)
+        # The original against itself shows the noise: there all pairs are wanted.
+        alike = incumbent is not None and incumbent.key == candidate.key
+        rules = self._rules.model_copy(update={"hopeless_pairs": 0}) if alike else self._rules
         with ExitStack() as stack:
             mine = stack.enter_context(self._workshop.bench(candidate, directly=directly))
             theirs = None
@@ -88,7 +91,9 @@ class TimeStage:
                 if refused is not None:
                     return report.fail(refused.status, f"case {case.label}: {refused.reason}")
                 outcome = (
-                    self._in_turns(case, mine, theirs, report) if theirs else self._alone(case, mine, report)
+                    self._in_turns(case, mine, theirs, report, rules)
+                    if theirs
+                    else self._alone(case, mine, report)
                 )
                 if outcome is not None:
                     return report.fail(outcome.status, f"case {case.label}, while timed: {outcome.detail}")
@@ -106,12 +111,14 @@ class TimeStage:
         sides = [candidate] if incumbent is None else [candidate, incumbent]
         return any(self._workshop.must_run_directly(side, calls_of_all) is not None for side in sides)
 
-    def _in_turns(self, case: Case, mine: Bench, theirs: Bench, report: TimeReport) -> RunOutcome | None:
+    def _in_turns(
+        self, case: Case, mine: Bench, theirs: Bench, report: TimeReport, rules: TimingRules
+    ) -> RunOutcome | None:
         """Time both sides on one case; returns how the candidate failed, if it did."""
         refused = self._prepare(theirs, case)
         if refused is not None:
             raise HarnessError(f"the incumbent gives no plan for case {case.label}: {refused.reason}")
-        found = time_in_turns(case.index, theirs.worker, mine.worker, self._rules, self._protocol.clock)
+        found = time_in_turns(case.index, theirs.worker, mine.worker, rules, self._protocol.clock)
         if isinstance(found, TimingFailure):
             return found.outcome
         report.timings.append(found.candidate)
@@ -119,7 +126,7 @@ class TimeStage:
         report.paired.append(found.paired)
         report.note(found.notes)
         if found.dropped:
-            report.note((f"case {case.label}: a clear loss after {len(found.paired.ratios)} pairs",))
+            report.note((f"case {case.label}: {found.dropped} after {len(found.paired.ratios)} pairs",))
         return None
 
     def _alone(self, case: Case, bench: Bench, report: TimeReport) -> RunOutcome | None:

@@ -33,6 +33,10 @@ class TimingRules(Record):
     cheap_pairs: int = 6
     """After so many pairs a clear loser is dropped."""
     cheap_ratio: float = 0.9
+    hopeless_pairs: int = 12
+    """After so many pairs a candidate that can no longer be accepted is left at that; 0: never."""
+    least_gain: float = 0.01
+    """What an interval must clear to be accepted at all."""
     allowance_s: float = 20.0
     """Wall time that the pairs of one case may take."""
     warm_s: float = 2.0
@@ -59,8 +63,8 @@ class CaseTiming:
     candidate: Timing
     incumbent: Timing
     paired: PairedTiming
-    dropped: bool
-    """Whether it was dropped early as a clear loser."""
+    dropped: str
+    """Why it was dropped early; empty where it was not."""
     notes: tuple[str, ...] = ()
     """How the device took its samples, where not the ordinary way."""
 
@@ -193,13 +197,25 @@ def time_in_turns(
         for side in sides:
             side.keep()
         ratios.append(times[0] / times[1])
-        if len(ratios) == rules.cheap_pairs and median(ratios) < rules.cheap_ratio:
-            return _finish(case, sides, ratios, dropped=True)
+        dropped = _why_dropped(case, ratios, rules)
+        if dropped:
+            return _finish(case, sides, ratios, dropped=dropped)
         if len(ratios) == planned and not extended and planned >= rules.pairs:
             extended = True
             if half_width(pair(case, ratios)) > rules.extend_above:
                 planned = min(rules.extended_pairs, max(planned, int(2 * rules.allowance_s / turn_s)))
-    return _finish(case, sides, ratios, dropped=False)
+    return _finish(case, sides, ratios, dropped="")
+
+
+def _why_dropped(case: int, ratios: Sequence[float], rules: TimingRules) -> str:
+    """Return why no further pair is worth taking.
+
+    Both rules can only end a candidate without acceptance, so looking early makes no false gain.
+    """
+    if len(ratios) == rules.cheap_pairs and median(ratios) < rules.cheap_ratio:
+        return "a clear loss"
+    hopeless = len(ratios) == rules.hopeless_pairs and pair(case, ratios).high < 1 + rules.least_gain
+    return "no gain in sight" if hopeless else ""
 
 
 def samples_a_turn(duration_ms: float) -> int:
@@ -244,7 +260,7 @@ def _warm(sides: tuple[_Side, _Side], count: int, rules: TimingRules, clock: Clo
     return None
 
 
-def _finish(case: int, sides: tuple[_Side, _Side], ratios: list[float], *, dropped: bool) -> CaseTiming:
+def _finish(case: int, sides: tuple[_Side, _Side], ratios: list[float], *, dropped: str) -> CaseTiming:
     return CaseTiming(
         candidate=sides[1].timing(case),
         incumbent=sides[0].timing(case),

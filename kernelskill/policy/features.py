@@ -20,6 +20,9 @@ _DENSE = ("prior", "relevance", "exact", "steps")
 FEATURE_NAMES: tuple[str, ...] = (*_DENSE, *(f"hash.{bucket:03d}" for bucket in range(BUCKETS)))
 PRIOR_INDEX = 0
 
+_SKILL_WEIGHT = 0.7
+_PARAMETER_WEIGHT = 0.4
+
 _UNTRIGGERED = 0.4
 """Relevance of a skill with no trigger, or one whose trigger was not seen: tried, but late."""
 
@@ -61,13 +64,16 @@ def feature_row(
         float(len(proposal.steps)),
     )
     hashed = [0.0] * BUCKETS
-    active = sorted(name for name, value in context.items() if value > 0)
+    active = {name: min(1.0, value) for name, value in sorted(context.items()) if value > 0}
+    # However much is known of a kernel, all crosses together weigh as much as the skill itself:
+    # otherwise the doubt about many small weights would drown the priors.
+    norm = sum(value**2 for value in active.values()) ** 0.5 or 1.0
     for step in proposal.steps:
-        _add(hashed, f"skill={step.skill}", 1.0)
+        _add(hashed, f"skill={step.skill}", _SKILL_WEIGHT)
         for name, value in step.parameters:
-            _add(hashed, f"skill={step.skill}|{name}={value}", 0.5)
-        for name in active:
-            _add(hashed, f"skill={step.skill}&{name}", min(1.0, context[name]) * 0.5)
+            _add(hashed, f"skill={step.skill}|{name}={value}", _PARAMETER_WEIGHT)
+        for name, strength in active.items():
+            _add(hashed, f"skill={step.skill}&{name}", _SKILL_WEIGHT * strength / norm)
     return (*dense, *hashed)
 
 

@@ -127,8 +127,9 @@ class Request(Record):
     incumbent: Candidate | None = None
     """What to time against in pairs; None for the baseline itself."""
     device: str
-    depth: Literal["cheap", "full"] = "full"
-    """`cheap`: the smallest case and one awkward one, one trial."""
+    depth: Literal["cheap", "search", "full"] = "full"
+    """`cheap`: the smallest case and one awkward one, one trial; `search`: all cases, the large ones
+    with one seed and one repeat; `full`: all cases with all that the protocol has."""
     seed_pool: str
     """Digest of the run's secret seeds; the seeds themselves never enter a record."""
     fresh: int = 0

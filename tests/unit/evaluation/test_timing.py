@@ -60,7 +60,16 @@ def test_noise_takes_one_extension_decided_in_advance():
     found = time_in_turns(0, *sides(1.0, 1.0, spread=0.2)[:2], RULES, SystemClock())
     assert len(found.paired.ratios) == 60
     assert not found.dropped
-    assert len(time_in_turns(0, *sides(1.0, 1.0, spread=0.001)[:2], RULES, SystemClock()).paired.ratios) == 30
+    steady = RULES.model_copy(update={"hopeless_pairs": 0})
+    assert len(time_in_turns(0, *sides(1.0, 1.0, spread=0.001)[:2], steady, SystemClock()).paired.ratios) == 30
+
+
+def test_a_candidate_without_a_gain_in_sight_is_left_at_that():
+    found = time_in_turns(0, *sides(1.0, 1.0, spread=0.001)[:2], RULES, SystemClock())
+    assert found.dropped == "no gain in sight"
+    assert len(found.paired.ratios) == 12
+    gain = time_in_turns(0, *sides(1.03, 1.0, spread=0.001)[:2], RULES, SystemClock())
+    assert len(gain.paired.ratios) == 30
 
 
 def test_a_clear_loser_is_dropped_after_six_pairs():
