@@ -6,6 +6,7 @@ import fcntl
 import os
 import shutil
 import stat
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -39,6 +40,11 @@ def clean_environment(home: Path | None = None) -> dict[str, str]:
     if home is not None:
         environment["TMPDIR"] = str(home)
     return environment
+
+
+def python_path() -> str:
+    """Return a `PYTHONPATH` with which our own child finds the modules that this process finds."""
+    return os.pathsep.join(entry for entry in sys.path if Path(entry).is_absolute())
 
 
 def unprivileged_uid() -> int | None:

@@ -11,6 +11,7 @@ from typing import Any
 
 from kernelskill.errors import TaskError, WorkerDied
 from kernelskill.isolation.child import Child, ChildTimeout, Limits, clean_environment
+from kernelskill.isolation.environment import python_path
 from kernelskill.schema.base import canonical_json, sha256_text
 from kernelskill.schema.task import Signature
 from kernelskill.tasks.bundle import Bundle, read_bundle
@@ -175,10 +176,11 @@ def bundle_key(tests: TestSource, signature: Signature, case: int, seed: int) ->
 def _environment() -> dict[str, str]:
     """The user's own Python packages stay reachable; nothing else of the environment does."""
     environment = clean_environment()
-    kept = ("PYTHONPATH", "VIRTUAL_ENV", "OMP_NUM_THREADS", "XDG_CACHE_HOME")
+    kept = ("VIRTUAL_ENV", "OMP_NUM_THREADS", "XDG_CACHE_HOME")
     environment |= {name: os.environ[name] for name in kept if name in os.environ}
     return environment | {
         "HOME": str(Path.home()),
+        "PYTHONPATH": python_path(),
         "TMPDIR": tempfile.gettempdir(),
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONHASHSEED": "0",

@@ -21,6 +21,8 @@ def reference(bodies, n):
     return {"ax": total[:, 0], "ay": total[:, 1], "az": total[:, 2]}
 
 
+PROMISE = {"no_alias"}
+
 # n contributions of either sign, the nearest of them up to 1e2.
 TOLERANCE = dict(rtol=1e-4, atol=5e-3)
 

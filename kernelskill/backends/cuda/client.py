@@ -13,12 +13,12 @@ from typing import Any
 from kernelskill.backends.base import RunOutcome, TimingRun
 from kernelskill.errors import DeviceUnavailable, HarnessError, WorkerDied
 from kernelskill.isolation.child import Child, ChildTimeout, Limits, clean_environment
+from kernelskill.isolation.environment import python_path
 from kernelskill.schema.build import Build
 from kernelskill.schema.evaluation import Status
 from kernelskill.schema.launch_plan import LaunchPlan
 
 _SET_UP_S = 120.0
-_PACKAGE_ROOT = Path(__file__).resolve().parents[3]
 
 
 class Failed(Exception):
@@ -32,7 +32,7 @@ class Failed(Exception):
 def worker_environment(folder: Path) -> dict[str, str]:
     """Return the environment of our own device processes."""
     environment = clean_environment(folder)
-    environment["PYTHONPATH"] = str(_PACKAGE_ROOT)
+    environment["PYTHONPATH"] = python_path()
     # everything is loaded before the clock starts, and a capture must not load code
     environment["CUDA_MODULE_LOADING"] = "EAGER"
     return environment

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import tomllib
 from collections.abc import Mapping
@@ -24,6 +25,7 @@ _LIMIT_S = 300.0
 _OUTPUT_BYTES = 16 << 20
 _MOST_LAUNCHES = 40
 """Each launch is replayed once a pass; more would take minutes and say nothing new."""
+_UNKNOWN = re.compile(r"Failed to find metric (?:regex:\^)?([A-Za-z_][\w]*)")
 _DURATION = "gpu__time_duration.sum"
 Depth = Literal["quick", "full"]
 
@@ -71,20 +73,34 @@ def profile_with_ncu(
     if not plan.launches():
         return _unavailable("the plan launches no kernel")
     with private_folder("kernelskill-ncu-") as folder:
-        command = [
-            program,
-            *("--csv", "--page", "raw", "--print-units", "base", "--clock-control", "none"),
-            *("--launch-count", str(_MOST_LAUNCHES), "--metrics", ",".join(metric_names(depth))),
-            *write_job(folder, build, plan, contents, device=device, core=core, guard_bytes=0),
-        ]
+        job = write_job(folder, build, plan, contents, device=device, core=core, guard_bytes=0)
+        options = ("--csv", "--page", "raw", "--print-units", "base", "--clock-control", "none")
+        begin = [program, *options, "--launch-count", str(_MOST_LAUNCHES), "--metrics"]
+        done = _collect(begin, metric_names(depth), job, folder)
+        shown = (" ".join(begin) + " ...",)
+    return read_collection(done, build, plan, commands=shown)
+
+
+def _collect(begin: list[str], names: tuple[str, ...], job: list[str], folder: Path) -> ChildResult:
+    """Run the profiler; names that this version does not know are left out and the rest asked for again."""
+    wanted = list(names)
+    while True:
         done = run_child(
-            command,
+            [*begin, ",".join(wanted), *job],
             limits=Limits(wall_s=_LIMIT_S, output_bytes=_OUTPUT_BYTES),
             cwd=folder,
             env=worker_environment(folder),
         )
-        shown = (" ".join(command[: command.index("--metrics")]) + " --metrics ...",)
-    return read_collection(done, build, plan, commands=shown)
+        unknown = unknown_metrics(done.stdout + "\n" + done.stderr)
+        left = [name for name in wanted if name.partition(".")[0] not in unknown]
+        if not left or len(left) == len(wanted):
+            return done
+        wanted = left
+
+
+def unknown_metrics(text: str) -> frozenset[str]:
+    """Return the metrics that the profiler says it does not know."""
+    return frozenset(_UNKNOWN.findall(text))
 
 
 def read_collection(

@@ -25,7 +25,7 @@ from kernelskill.isolation.child import (
     clean_environment,
     private_folder,
 )
-from kernelskill.isolation.environment import hand_over
+from kernelskill.isolation.environment import hand_over, python_path
 from kernelskill.schema.build import Build
 from kernelskill.schema.device import Gpu
 from kernelskill.schema.evaluation import Status
@@ -283,7 +283,7 @@ class EmulatedWorker:
 
 def _environment(folder: Path) -> dict[str, str]:
     environment = clean_environment(folder)
-    environment["PYTHONPATH"] = str(_PACKAGE_ROOT)
+    environment["PYTHONPATH"] = python_path()
     environment["PYTHONDONTWRITEBYTECODE"] = "1"
     return environment
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelskill.backends.cuda.ncu import read_collection
+from kernelskill.backends.cuda.ncu import read_collection, unknown_metrics
 from kernelskill.backends.cuda.ncu_report import bare_name, parse_report
 from kernelskill.errors import ArtifactCorrupt
 from kernelskill.isolation.child import ChildResult
@@ -137,3 +137,12 @@ def test_no_text_breaks_the_parser(text: str) -> None:
         parse_report('"ID","Kernel Name","Block Size","Grid Size"\n' + text)
     except ArtifactCorrupt:
         return
+
+
+def test_metrics_that_a_version_does_not_know_are_read_from_its_errors():
+    text = (
+        "==ERROR== Failed to find metric regex:^derived__local_spilling_requests\\.(sum|min|max|avg)$\n"
+        "==ERROR== Failed to find metric nonsense__thing.sum\n"
+    )
+    assert unknown_metrics(text) == {"derived__local_spilling_requests", "nonsense__thing"}
+    assert unknown_metrics("==PROF== Connected to process") == frozenset()
