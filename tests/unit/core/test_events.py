@@ -107,7 +107,8 @@ def test_the_fold_counts_rounds_without_gain_and_forgets_a_finished_round() -> N
     ]
     state = fold(events)
     assert (state.rounds, state.rounds_without_gain, state.best_speedup) == (2, 1, 2.0)
-    assert state.open_round is not None and state.open_round.round == 3
+    assert state.open_round is not None
+    assert state.open_round.round == 3
 
 
 def test_resuming_reopens_a_run() -> None:

@@ -57,9 +57,9 @@ def test_limits_stop_a_run_and_say_which() -> None:
     assert exhausted(budget, Spend(device_seconds=10)) == "device_seconds"
 
     def reason(
-        state: RunState, spend: Spend = Spend(), roof: float | None = None, offered: int | None = 5
+        state: RunState, spend: Spend | None = None, roof: float | None = None, offered: int = 5
     ) -> str | None:
-        return stop_reason(budget, spend, state, roof_fraction=roof, offered=offered)
+        return stop_reason(budget, spend or Spend(), state, roof_fraction=roof, offered=offered)
 
     assert reason(RunState()) is None
     assert reason(RunState(rounds=3)) == "rounds"
