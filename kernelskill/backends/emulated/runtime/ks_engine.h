@@ -42,6 +42,7 @@ struct Engine {
   std::atomic<uint64_t> dropped{0};     // accesses out of bounds that a lenient launch let pass
   FaultRecord fault{};
   const LaunchRequest* launch = nullptr;
+  uint64_t launches = 0;                // counts them
   std::vector<char> printed;
 };
 extern Engine engine;
@@ -81,6 +82,8 @@ struct BlockState {
   std::vector<uint8_t> shared_storage;
   Barrier barriers[16];
   uint32_t live, next_fresh, epoch, stalled;
+  uint64_t prepared_for = 0;     // the launch that its threads were set up for
+  uint8_t* shared_base = nullptr;
   bool spun, traced;
   Kernel kernel;
   std::unique_ptr<Trace, void (*)(Trace*)> trace{nullptr, nullptr};

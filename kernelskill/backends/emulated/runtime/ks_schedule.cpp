@@ -139,6 +139,25 @@ static bool release_barriers(BlockState* b) {
   return any;
 }
 
+// What all blocks of a launch have in common.
+static void prepare_threads(Worker* w, BlockState* b, const LaunchRequest& launch, uint64_t shared, uint8_t* base) {
+  const uint32_t* n = launch.block;
+  for (uint32_t i = 0; i < b->threads.size(); i++) {
+    Thread& t = b->threads[i];
+    t = Thread{};
+    t.tid[0] = i % n[0];
+    t.tid[1] = i / n[0] % n[1];
+    t.tid[2] = i / (n[0] * n[1]);
+    t.lane = i & 31;
+    t.warp = i >> 5;
+    t.block = &b->block;
+    t.sites = w->sites.data();
+    t.shared = base;
+    t.shared_size = shared;
+    t.local_size = launch.local_bytes;
+  }
+}
+
 static void block_start(Worker* w, BlockState* b, uint64_t index, bool traced) {
   const LaunchRequest& launch = *engine.launch;
   const uint32_t* n = launch.block;
@@ -169,23 +188,22 @@ static void block_start(Worker* w, BlockState* b, uint64_t index, bool traced) {
   b->traced = traced;
   b->kernel = traced ? launch.traced : launch.plain;
   if (traced) b->trace = {trace_begin(*b, launch), trace_delete};
+  bool fresh = b->prepared_for != engine.launches || b->shared_base != base;
+  b->prepared_for = engine.launches;
+  b->shared_base = base;
+  if (fresh) prepare_threads(w, b, launch, shared, base);
+  Trace* trace = traced ? b->trace.get() : nullptr;
   for (uint32_t i = 0; i < count; i++) {
     Thread& t = b->threads[i];
-    t = Thread{};
-    t.tid[0] = i % n[0];
-    t.tid[1] = i / n[0] % n[1];
-    t.tid[2] = i / (n[0] * n[1]);
-    t.lane = i & 31;
-    t.warp = i >> 5;
-    t.block = &block;
-    t.sites = w->sites.data();
-    t.shared = base;
-    t.shared_size = shared;
-    t.local_size = launch.local_bytes;
-    t.trace = traced ? b->trace.get() : nullptr;
+    t.trace = trace;
+    t.state = FRESH;
     t.fiber = -1;
     t.site = -1;
-    b->warp_live[t.warp] |= 1u << t.lane;
+    t.carry = t.epoch = t.warp_epoch = 0;
+  }
+  for (uint32_t i = 0; i < warps; i++) {
+    uint32_t lanes = std::min<uint32_t>(32, count - i * 32);
+    b->warp_live[i] = lanes == 32 ? ~0u : (1u << lanes) - 1;
   }
 }
 
@@ -232,6 +250,16 @@ static void report_deadlock(BlockState* b) {
       break;
     }
   engine.stop.store(1);
+}
+
+// Name a thread that was still going on when the time was over, else one that waited.
+static void report_timeout(BlockState* b) {
+  for (bool running : {true, false})
+    for (Thread& t : b->threads)
+      if (t.site >= 0 && (running ? t.state == READY : t.state != DONE)) {
+        record_fault(&t, Fault::timeout, t.site, 0, 0, Space::global, Access::read);
+        return;
+      }
 }
 
 // One pass over the threads. True when the block has ended.
@@ -314,6 +342,7 @@ static void work(Worker* w, Queue& queue, uint32_t max_resident) {
     for (size_t i = 0; i < live.size();) {
       BlockState* b = live[i];
       if (block_pass(w, b)) {
+        if (engine.stop.load() == 2) report_timeout(b);
         block_end(w, b);
         w->idle.push_back(std::move(owned[i]));
         owned.erase(owned.begin() + i);
@@ -327,6 +356,8 @@ static void work(Worker* w, Queue& queue, uint32_t max_resident) {
     }
     if (engine.launch->only_sampled && stalled && !more && live.size() && live[0]->stalled > 64) break;
   }
+  if (engine.stop.load() == 2)
+    for (BlockState* b : live) report_timeout(b);
   for (BlockState* b : live) block_end(w, b);
   for (auto& b : owned) w->idle.push_back(std::move(b));
   worker = nullptr;
@@ -362,6 +393,7 @@ void ks_spin(Thread& t, int32_t site) {
   int stop = engine.stop.load(std::memory_order_relaxed);
   if (stop == 2) ks_fail(t, (int32_t)Fault::timeout, site, 0, 0, 0, 0);
   worker->current_block->spun = true;
+  t.site = site;
   leave(t);
 }
 
@@ -425,6 +457,7 @@ uint64_t ks_clock(void) {
 // Carry out one launch. 0: finished; otherwise ks_fault tells what happened.
 int32_t ks_launch(const LaunchRequest* launch, double deadline_s) {
   engine.launch = launch;
+  engine.launches++;
   engine.stop.store(0);
   engine.fault_taken.store(0);
   engine.fault = FaultRecord{};
