@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -67,17 +68,19 @@ def settings(overrides: dict[str, Any], *, folder: Path, budget: str | None, wal
 
 @contextmanager
 def stop_on_interrupt() -> Iterator[StopFlag]:
-    """Set a flag at the first Ctrl-C, so that the run ends at a safe point; the second one raises."""
+    """Set a flag at the first Ctrl-C or SIGTERM, so that the run ends at a safe point; the second raises."""
     flag = StopFlag()
 
     def handle(_signal: int, _frame: FrameType | None) -> None:
         if flag.is_set:
             raise KeyboardInterrupt
         flag.is_set = True
-        typer.echo("stopping after this evaluation; Ctrl-C again stops at once", err=True)
+        # Not through a stream: the signal may have come in the middle of a write to it.
+        os.write(2, b"stopping after this evaluation; Ctrl-C again stops at once\n")
 
-    before = signal.signal(signal.SIGINT, handle)
+    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield flag
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -126,6 +126,7 @@ def report(
 
 
 def _print_result(view: RunView, folder: Path, *, as_json: bool) -> None:
+    from kernelskill.report import figures
     from kernelskill.report.markdown import headline
 
     if as_json:
@@ -133,7 +134,7 @@ def _print_result(view: RunView, folder: Path, *, as_json: bool) -> None:
         return
     typer.echo(f"\n{headline(view)}")
     for row in view.cases:
-        typer.echo(f"  {row.case.label}: {row.original.median_ms:.4g} ms -> {row.best.median_ms:.4g} ms")
+        typer.echo(f"  {row.case.label}: {figures.timing(row.original)} -> {figures.timing(row.best)}")
     finished = view.state.finished
     if finished is not None:
         typer.echo(f"  source  {folder / finished.files[0]}")

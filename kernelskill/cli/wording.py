@@ -140,7 +140,8 @@ def _diagnosis(event: Diagnosed) -> Line:
 
 def _judged(event: Judged) -> Line:
     mark, tone = _VERDICTS[event.verdict.kind]
-    label = event.label if len(event.label) <= _LABEL_WIDTH else event.label[: _LABEL_WIDTH - 3] + "..."
+    label = f"both: {event.label}" if event.combined else event.label
+    label = label if len(label) <= _LABEL_WIDTH else label[: _LABEL_WIDTH - 3] + "..."
     if event.verdict.speedup is None:
         return Line(f"  {mark} {label:<{_LABEL_WIDTH}} {event.verdict.reason[:100]}", tone)
     gain = f"{event.verdict.speedup:6.2f}x over its base"
@@ -151,8 +152,9 @@ def _judged(event: Judged) -> Line:
 
 def _finished(event: RunFinished) -> Line:
     gain = figures.speedup(event.speedup, event.evidence)
-    reason = event.reason.replace("_", " ")
-    return Line(f"finished ({reason}): {gain} after {event.spend.evaluations} evaluations", "head")
+    count = event.spend.evaluations
+    reason = figures.stop_reason(event.reason)
+    return Line(f"finished, since {reason}: {gain} after {count} evaluation{_s(count)}", "head")
 
 
 def _s(count: int) -> str:

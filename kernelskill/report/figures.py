@@ -43,6 +43,23 @@ def speedup(value: float, evidence: Evidence) -> str:
     return f"{value:.2f}x" if value < 100 else f"{value:.0f}x"
 
 
+_REASONS = {
+    "rounds": "the limit of rounds is reached",
+    "patience": "several rounds brought no gain",
+    "seconds": "the limit of wall time is reached",
+    "device_seconds": "the limit of device time is reached",
+    "evaluations": "the limit of evaluations is reached",
+    "near_roof": "the result is at the roof of the hardware",
+    "nothing_to_do": "nothing is left to try",
+    "interrupted": "it was interrupted",
+}
+
+
+def stop_reason(reason: str) -> str:
+    """Return in words why a run stopped."""
+    return _REASONS.get(reason, reason.replace("_", " "))
+
+
 def percent(value: float | None) -> str:
     """Return a share, or a dash where it is unknown."""
     return "-" if value is None else f"{value:.0%}"

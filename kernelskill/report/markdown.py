@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 from kernelskill.report import figures
 from kernelskill.report.view import CaseRow, KernelRow, RunView, first_bottlenecks
 from kernelskill.schema.evaluation import Verdict, VerdictKind
 from kernelskill.schema.profile import KernelProfile
+from kernelskill.tasks.snapshot import SOURCES_FOLDER, TESTS_FOLDER
 
 _MOST_TRIED = 60
 _MOST_REFUSALS = 40
@@ -67,7 +71,7 @@ def _headline(view: RunView) -> str:
         lines.append(f"Measured on {gpu}. Speedup is the original's time over the result's time.")
     stop = view.state.finished
     if stop is not None:
-        lines.append(f"\nThe run stopped because of: {stop.reason.replace('_', ' ')}.")
+        lines.append(f"\nThe run stopped because {figures.stop_reason(stop.reason)}.")
     elif view.state.interrupted:
         lines.append("\nThe run was interrupted; `kernelskill resume` continues it.")
     confirmed = view.state.confirmed
@@ -234,8 +238,29 @@ def _samples(view: RunView) -> str:
 
 
 def _reproduce(view: RunView) -> str:
-    lines = "\n".join(view.commands)
-    return f"## Reproduce\n\n```sh\n{lines}\n```" if lines else ""
+    """Return what to type in the run folder, and the calls of the tools that made the figures."""
+    main = view.best.candidate.main
+    check = (
+        "kernelskill", "check", f"task/{SOURCES_FOLDER}/{main}",
+        "--tests", f"task/{TESTS_FOLDER}/{view.tests_name}",
+        "--candidate", f"result/{main}", "--device", str(view.started.config.get("device", "auto")),
+    )  # fmt: skip
+    lines = ["# check the result with its test again", shlex.join(check)]
+    if view.has_reproducer:
+        program = (Path("result") / main).with_name("reproducer.cu").as_posix()
+        flags = ("-O3", "-arch=native", *view.task.flags)
+        lines += [
+            "# time it by itself; needs a GPU",
+            f"{shlex.join(('nvcc', *flags, '-o', 'reproducer', program))} && ./reproducer",
+        ]
+    text = "## Reproduce\n\nIn the run folder:\n\n" + _code(lines)
+    # The folders of the build cache that the calls were made in say nothing to a reader.
+    calls = [re.sub(r"^cd \S+ && ", "", command) for command in view.commands]
+    return f"{text}\n\nThe tools were called like this:\n\n{_code(calls)}" if calls else text
+
+
+def _code(lines: Sequence[str]) -> str:
+    return "```sh\n" + "\n".join(lines) + "\n```"
 
 
 def _list(title: str, items: Iterable[str], empty: str) -> str:

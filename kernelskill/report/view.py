@@ -15,6 +15,7 @@ from kernelskill.schema.profile import Bottleneck, KernelProfile, Roofline
 from kernelskill.schema.proposal import Refusal
 from kernelskill.schema.run import Member
 from kernelskill.schema.task import Case, Task
+from kernelskill.tasks.snapshot import read_snapshot
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,14 @@ class RunView:
     unverified: tuple[str, ...]
     notes: tuple[str, ...]
     commands: tuple[str, ...]
+    tests_name: str
+    """File name of the test in the run's snapshot of the task."""
     alternatives: tuple[Member, ...] = field(default=())
+
+    @property
+    def has_reproducer(self) -> bool:
+        """Whether the sizes of a timed case are known, so that a standalone program can be written."""
+        return bool(self.original.evaluation.shapes)
 
     @property
     def task(self) -> Task:
@@ -146,6 +154,7 @@ def build_view(folder: RunFolder, events: Sequence[Event]) -> RunView:
         commands=tuple(
             dict.fromkeys((*best.evaluation.commands, *(after.profile.commands if after else ())))
         ),
+        tests_name=read_snapshot(folder.task).tests.main,
         alternatives=_alternatives(folder, state, best, original),
     )
 
