@@ -36,6 +36,8 @@ def full_name(made, kernel):
 
 def blob(value, ids):
     """A string names a buffer; numbers go by their numpy type; bytes go as they are."""
+    if isinstance(value, Blob):
+        return value
     if isinstance(value, str):
         patch = PointerPatch(position=0, address=Address(allocation=ids[value], offset=0))
         return Blob(raw="00" * 8, pointers=(patch,))

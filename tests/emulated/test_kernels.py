@@ -1,9 +1,12 @@
+import struct
 from math import erf
 
 import ml_dtypes
 import numpy as np
 import pytest
 from direct import HERE, backend, build, run_kernel
+
+from kernelskill.schema.launch_plan import Address, Blob, PointerPatch
 
 SUITE = (HERE / "suite.cu").read_text()
 HARD = (HERE / "hard.cu").read_text()
@@ -85,6 +88,13 @@ def test_softmax():
     after = ran(SUITE, "softmax_rows", dict(x=x, y=zeros(8, 1000)), ["x", "y", 1000], (8,))
     e = np.exp(x - x.max(1, keepdims=True))
     assert np.allclose(after["y"], e / e.sum(1, keepdims=True), atol=1e-6)
+
+
+def test_struct_by_value():
+    pointers = tuple(PointerPatch(position=8 * n, address=Address(allocation=n, offset=0)) for n in range(2))
+    raw = "00" * 16 + struct.pack("<if", N, 3.0).hex()
+    after = ran(HARD, "by_struct", dict(x=X, y=zeros(N)), [Blob(raw=raw, pointers=pointers)])
+    assert np.array_equal(after["y"], 3 * X)
 
 
 def test_constant_memory():
