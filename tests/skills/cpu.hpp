@@ -25,6 +25,7 @@ using std::max; using std::min; using std::pow; using std::sqrt; using std::fabs
 inline unsigned __umulhi(unsigned a, unsigned b) { return (unsigned)(((unsigned long long)a * b) >> 32); }
 inline int __clz(int v) { return v == 0 ? 32 : __builtin_clz((unsigned)v); }
 inline float rsqrtf(float v) { return 1.0f / sqrtf(v); }
+inline double rsqrt(double v) { return 1.0 / sqrt(v); }
 template <typename F> void run_grid(dim3 grid, dim3 block, F body) {
     if (block.x * block.y * block.z > 1024 || block.x * block.y * block.z == 0) { std::puts("bad block"); std::exit(3); }
     if (grid.x * grid.y * grid.z == 0) return;
