@@ -54,6 +54,8 @@ class RunConfig(Record):
     """Write outcomes to the user's experience pool and use it."""
     confirm: bool = True
     """Measure the winner against the original again with fresh seeds in a fresh process."""
+    wait: bool = True
+    """Whether to wait for the workers of a spool folder; if not, the run ends with its jobs waiting."""
     builds: int = Field(default=0, ge=0)
     """Builds at once; 0: the number of processors."""
 

@@ -52,6 +52,9 @@ AcceptWeak = Annotated[
     typer.Option("--accept-weak-test", help="Go on although a wrong kernel would pass.", show_default=False),
 ]
 NoLearn = Annotated[bool, typer.Option("--no-learn", help="Neither use nor write the experience pool.")]
+NoWait = Annotated[
+    bool, typer.Option("--no-wait", help="With spool:DIR, leave the jobs there and end with exit code 4.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, one event a line.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print the result only.")]
 

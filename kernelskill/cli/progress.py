@@ -22,6 +22,9 @@ class Progress(Protocol):
     def __call__(self, event: Event) -> None:
         """Show one event."""
 
+    def say(self, text: str) -> None:
+        """Show what is waited for."""
+
     def __enter__(self) -> Progress: ...
 
     def __exit__(
@@ -35,6 +38,9 @@ class JsonProgress:
     def __call__(self, event: Event) -> None:
         sys.stdout.write(event.model_dump_json() + "\n")
         sys.stdout.flush()
+
+    def say(self, text: str) -> None:
+        return None
 
     def __enter__(self) -> JsonProgress:
         return self
@@ -51,6 +57,10 @@ class PlainProgress:
         if line is not None:
             sys.stdout.write(line.text + "\n")
             sys.stdout.flush()
+
+    def say(self, text: str) -> None:
+        sys.stdout.write(f"{text}\n")
+        sys.stdout.flush()
 
     def __enter__(self) -> PlainProgress:
         return self
@@ -73,6 +83,10 @@ class RichProgress:
         if self._status is not None:
             self._status.update(waiting_for(event))
 
+    def say(self, text: str) -> None:
+        if self._status is not None:
+            self._status.update(text)
+
     def __enter__(self) -> RichProgress:
         self._status = self._console.status("building and checking the original", spinner="dots")
         self._status.start()
@@ -88,6 +102,9 @@ class QuietProgress:
     """Shows nothing."""
 
     def __call__(self, event: Event) -> None:
+        return None
+
+    def say(self, text: str) -> None:
         return None
 
     def __enter__(self) -> QuietProgress:

@@ -38,6 +38,7 @@ def run(
     keep_exact: options.KeepExact = None,
     accept_weak_test: options.AcceptWeak = None,
     no_learn: options.NoLearn = False,
+    no_wait: options.NoWait = False,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -58,6 +59,7 @@ def run(
             "keep_exact": keep_exact,
             "accept_weak_test": accept_weak_test,
             "learn": False if no_learn else None,
+            "wait": False if no_wait else None,
         },
         folder=Path.cwd(),
         budget=budget,
@@ -67,7 +69,9 @@ def run(
     progress = make_progress(as_json=as_json, quiet=quiet)
     with options.stop_on_interrupt() as stop:
         with spinner("reading the kernel and its test", shown=not (as_json or quiet)):
-            session = Session.start(kernel, tests, config, folder, sinks=(progress,), stop=stop)
+            session = Session.start(
+                kernel, tests, config, folder, sinks=(progress,), stop=stop, waiting=progress.say
+            )
         with session, progress:
             view = session.run()
     _print_result(view, folder, as_json=as_json)
@@ -79,6 +83,7 @@ def resume(
     rounds: Annotated[
         int, typer.Option("--more-rounds", min=0, help="Rounds beyond those asked for before.")
     ] = 0,
+    no_wait: options.NoWait = False,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -88,7 +93,13 @@ def resume(
     progress = make_progress(as_json=as_json, quiet=quiet)
     with options.stop_on_interrupt() as stop:
         session = Session.resume(
-            folder, device=device or "", sinks=(progress,), stop=stop, more_rounds=rounds
+            folder,
+            device=device or "",
+            sinks=(progress,),
+            stop=stop,
+            waiting=progress.say,
+            more_rounds=rounds,
+            wait=not no_wait,
         )
         with session, progress:
             view = session.run()

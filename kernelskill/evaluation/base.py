@@ -16,7 +16,11 @@ class Evaluator(Protocol):
 
     @property
     def device(self) -> str:
-        """As the user names it; part of every request's key."""
+        """As the user names it."""
+
+    @property
+    def identity(self) -> str:
+        """What a request's key carries of the device; another GPU's times must never answer."""
 
     @property
     def gpu(self) -> Gpu:
@@ -29,8 +33,8 @@ class Evaluator(Protocol):
     def conditions(self) -> Conditions:
         """Return what the figures depend on."""
 
-    def prefetch(self, candidates: Sequence[Candidate]) -> None:
-        """Start building candidates in the background; returns at once."""
+    def prefetch(self, requests: Sequence[Request]) -> None:
+        """Start on requests that will be asked soon: builds here, jobs elsewhere; returns at once."""
 
     def evaluate(self, request: Request) -> Evaluation:
         """Answer a request; a finished answer of the same key is returned without work.

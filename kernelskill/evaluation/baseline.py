@@ -37,7 +37,7 @@ def baseline_request(evaluator: Evaluator, task: Task, original: Candidate, seed
         candidate=original,
         stage="time",
         incumbent=original,
-        device=evaluator.device,
+        device=evaluator.identity,
         seed_pool=seed_pool,
     )
 

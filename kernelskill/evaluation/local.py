@@ -101,9 +101,14 @@ class LocalEvaluator:
         """Return what the figures depend on."""
         return self._backend.conditions()
 
-    def prefetch(self, candidates: Sequence[Candidate]) -> None:
+    @property
+    def identity(self) -> str:
+        """What request keys carry: times of another GPU never answer for this one."""
+        return f"{self._backend.name} {self._backend.gpu.name}"
+
+    def prefetch(self, requests: Sequence[Request]) -> None:
         """Start building candidates in the background; returns at once."""
-        self._workshop.prefetch(candidates)
+        self._workshop.prefetch([request.candidate for request in requests])
 
     def evaluate(self, request: Request) -> Evaluation:
         """Answer a request; a finished answer of the same key is returned without work.

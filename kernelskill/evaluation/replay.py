@@ -73,7 +73,12 @@ class ReplayEvaluator:
         """Return the conditions under which was recorded."""
         return self._conditions
 
-    def prefetch(self, candidates: Sequence[Candidate]) -> None:
+    @property
+    def identity(self) -> str:
+        """Recorded answers are looked up by candidate where the key is another's."""
+        return self.device
+
+    def prefetch(self, requests: Sequence[Request]) -> None:
         """Nothing to build."""
 
     def evaluate(self, request: Request) -> Evaluation:

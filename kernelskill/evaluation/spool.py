@@ -113,17 +113,14 @@ class SpoolEvaluator:
             return Conditions(device="spool", gpu="unknown until a worker answers", evidence="none")
         return known.conditions.model_copy(update={"device": f"spool ({known.device})"})
 
-    def prefetch(self, candidates: Sequence[Candidate]) -> None:
-        """Ask for the checks of candidates ahead, so that workers have several jobs at once."""
-        pool = self._seeds.pool().digest
-        self.submit(
-            [
-                Request(
-                    task=self._task, candidate=candidate, stage="check", device=self.device, seed_pool=pool
-                )
-                for candidate in candidates
-            ]
-        )
+    @property
+    def identity(self) -> str:
+        """Whichever worker answers; its conditions stand in the answer."""
+        return self.device
+
+    def prefetch(self, requests: Sequence[Request]) -> None:
+        """Put jobs into the folder ahead, so that workers have several at once."""
+        self.submit(requests)
 
     def submit(self, requests: Sequence[Request]) -> int:
         """Add requests to the folder without waiting; return how many were not there yet."""

@@ -71,11 +71,6 @@ class RoundContext:
         """Return the diagnosis of a candidate."""
         return self.run.get(DIAGNOSES, digest, Diagnosis)
 
-    @property
-    def request_device(self) -> str:
-        """The device in a request's key: times of another GPU never answer for this one."""
-        return f"{self.evaluator.device} {self.evaluator.gpu.name}"
-
     def request(self, proposal: Proposal) -> Request:
         """Return the evaluation that a proposal asks for: right, and timed against its base."""
         return self.request_for(proposal.candidate, self.member(proposal.base).candidate)
@@ -87,7 +82,7 @@ class RoundContext:
             candidate=candidate,
             stage="time",
             incumbent=incumbent,
-            device=self.request_device,
+            device=self.evaluator.identity,
             depth="search",
             seed_pool=self.seed_pool,
         )

@@ -104,7 +104,7 @@ def evaluator(state: RoundState, runtime: Runtime[RoundContext]) -> RoundState:
     """Build, check and time what is pending, one at a time; a spent budget ends it early."""
     context = runtime.context
     proposals = [context.proposal(proposal) for proposal in state["pending"]]
-    context.evaluator.prefetch([proposal.candidate for proposal in proposals])
+    context.evaluator.prefetch([context.request(proposal) for proposal in proposals])
     done = []
     for proposal in proposals:
         if context.stop.is_set:

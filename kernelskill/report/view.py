@@ -95,8 +95,8 @@ class RunView:
 
     @property
     def conditions(self) -> Conditions:
-        """Of the run's start."""
-        return self.started.conditions
+        """Under which the original was measured."""
+        return self.original.evaluation.conditions
 
     @property
     def evidence(self) -> Evidence:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +13,7 @@ from kernelskill.errors import ArtifactCorrupt, UsageError
 from kernelskill.evaluation.base import Evaluator
 from kernelskill.evaluation.devices import open_evaluator
 from kernelskill.evaluation.seeds import SeedFile, SeedSource
+from kernelskill.evaluation.spool import SpoolRules
 from kernelskill.evaluation.task_parts import TaskParts
 from kernelskill.events import Clock, EventLog, Sink, read_events
 from kernelskill.experience.pool import ExperiencePool
@@ -24,6 +25,7 @@ from kernelskill.resources import data_dir, data_folder
 from kernelskill.runs import RunFolder, StopFlag, fold
 from kernelskill.schema.base import canonical_json, sha256_text
 from kernelskill.schema.candidate import Candidate
+from kernelskill.schema.device import Evidence
 from kernelskill.schema.event import Note, RunResumed, RunStarted
 from kernelskill.search.budget import budget_of
 from kernelskill.skills.library import SkillLibrary, default_folders
@@ -35,6 +37,21 @@ from kernelskill.tasks.snapshot import read_snapshot, write_snapshot
 
 POOL_FILE = "experience.sqlite"
 LOCK_FILE = ".lock"
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What a front end gives a run beside its settings."""
+
+    stop: StopFlag
+    """Set from outside to stop at the next safe point."""
+    clock: Clock
+    sinks: Sequence[Sink] = ()
+    """Told of every event."""
+    waiting: Callable[[str], None] | None = None
+    """Told in one line what is waited for."""
+    seed_source: SeedSource | None = None
+    """Where the secret seeds come from; the system by default."""
 
 
 @dataclass
@@ -64,10 +81,7 @@ def assemble_new(
     tests: Path,
     config: RunConfig,
     out: Path,
-    sinks: Sequence[Sink],
-    stop: StopFlag,
-    clock: Clock,
-    seed_source: SeedSource | None = None,
+    around: Surroundings,
 ) -> Assembly:
     """Load and gate the task, make the run folder and begin the log."""
     RunFolder(out).require_new()
@@ -85,7 +99,7 @@ def assemble_new(
     with ExitStack() as stack:
         _hold(run, stack)
         assembly = _assemble(
-            run, loaded, config, sinks, stop, clock, stack, seeds=SeedFile(run.seeds, seed_source)
+            run, loaded, config, around, stack, seeds=SeedFile(run.seeds, around.seed_source)
         )
         context = assembly.context
         context.log.emit(
@@ -107,7 +121,7 @@ def assemble_new(
 
 
 def assemble_resumed(
-    folder: Path, device: str, sinks: Sequence[Sink], stop: StopFlag, clock: Clock, more_rounds: int
+    folder: Path, device: str, around: Surroundings, *, more_rounds: int, wait: bool
 ) -> Assembly:
     """Read the run back and continue its log."""
     run = RunFolder.open(folder)
@@ -121,14 +135,15 @@ def assemble_resumed(
         config = RunConfig.model_validate(started.config)
         limit = earlier.round_limit or config.rounds
         rounds = max(limit, earlier.rounds) + more_rounds if more_rounds else limit
-        config = config.model_copy(update={"device": device or config.device, "rounds": rounds})
+        config = config.model_copy(update={"device": device or config.device, "rounds": rounds, "wait": wait})
         assembly = _assemble(
-            run, stored, config, sinks, stop, clock, stack, seeds=SeedFile(run.seeds), run_id=started.run
+            run, stored, config, around, stack, seeds=SeedFile(run.seeds), run_id=started.run
         )
         context = assembly.context
         conditions = context.evaluator.conditions()
         assembly.attempt = earlier.attempts + 1
-        assembly.moved = conditions.gpu != started.conditions.gpu
+        known = started.conditions.evidence != "none"
+        assembly.moved = known and conditions.gpu != started.conditions.gpu
         context.earlier_s = earlier.spend.seconds
         learn_again(context, earlier.rounds)
         context.log.emit(
@@ -161,40 +176,52 @@ def _assemble(
     run: RunFolder,
     parts: TaskParts,
     config: RunConfig,
-    sinks: Sequence[Sink],
-    stop: StopFlag,
-    clock: Clock,
+    around: Surroundings,
     stack: ExitStack,
     *,
     seeds: SeedFile,
     run_id: str = "",
 ) -> Assembly:
     seed_pool = seeds.pool("main", config.trials).digest
-    evaluator: Evaluator = open_evaluator(config.device, parts, run_folder=run.root, seeds=seeds, clock=clock)
+    evaluator: Evaluator = open_evaluator(
+        config.device,
+        parts,
+        run_folder=run.root,
+        seeds=seeds,
+        clock=around.clock,
+        spool_rules=SpoolRules(wait=config.wait),
+        progress=around.waiting,
+    )
     stack.callback(evaluator.close)
     library = SkillLibrary.load(default_folders(Path.cwd()))
     pool = _open_pool(config, stack)
     # A resumed run keeps its id, wherever its folder was moved: slates and checkpoints go by it.
     run_id = run_id or sha256_text(canonical_json([parts.task.content_digest(), seed_pool]))[:12]
-    log = stack.enter_context(EventLog(run.events, run=run_id, clock=clock, sinks=tuple(sinks)))
+    log = stack.enter_context(EventLog(run.events, run=run_id, clock=around.clock, sinks=tuple(around.sinks)))
     _require_kernel(config.only_kernel, parts)
     context = RoundContext(
         run=run,
         run_id=run_id,
         log=log,
-        clock=clock,
+        clock=around.clock,
         task=parts.task,
         config=config,
         budget=budget_of(config),
         evaluator=evaluator,
         library=library,
-        policy=Policy(evaluator.evidence, pool),
+        policy=Policy(_evidence(evaluator), pool),
         pool=pool,
         seed_pool=seed_pool,
-        stop=stop,
-        started_s=clock.seconds(),
+        stop=around.stop,
+        started_s=around.clock.seconds(),
     )
     return Assembly(context, parts.original, seeds, attempt=0, moved=False, resources=stack)
+
+
+def _evidence(evaluator: Evaluator) -> Evidence:
+    """Return what this run's times are; a worker that has not answered yet is taken for a GPU."""
+    known = evaluator.evidence
+    return "measured" if known == "none" else known
 
 
 def _open_pool(config: RunConfig, stack: ExitStack) -> ExperiencePool | None:

@@ -51,7 +51,7 @@ def check_kernel(
                 task=loaded.task.content_digest(),
                 candidate=checked,
                 stage="check",
-                device=evaluator.device,
+                device=evaluator.identity,
                 depth="cheap" if cheap else "full",
                 seed_pool=seeds.pool("main", config.trials).digest,
             )

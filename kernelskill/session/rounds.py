@@ -93,7 +93,7 @@ def confirm(context: RoundContext, fresh_pool: Callable[[str], str]) -> None:
             candidate=best.candidate,
             stage="time",
             incumbent=original.candidate,
-            device=context.request_device,
+            device=context.evaluator.identity,
             seed_pool=fresh_pool(state.best),
             fresh=1,
         )

@@ -7,13 +7,13 @@ with Session.start(kernel, tests, config, out) as session:
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
 from kernelskill.config import RunConfig
-from kernelskill.errors import HarnessError, KernelSkillError, RunInterrupted
+from kernelskill.errors import HarnessError, JobsWaiting, KernelSkillError, RunInterrupted
 from kernelskill.evaluation.seeds import SeedSource
 from kernelskill.events import Clock, Sink
 from kernelskill.graph.context import RoundContext
@@ -24,7 +24,7 @@ from kernelskill.runs import RunState, StopFlag, SystemClock, fold
 from kernelskill.schema.event import Failed, Interrupted, Note, RunFinished
 from kernelskill.schema.run import StopReason
 from kernelskill.session import rounds
-from kernelskill.session.assemble import Assembly, assemble_new, assemble_resumed
+from kernelskill.session.assemble import Assembly, Surroundings, assemble_new, assemble_resumed
 
 
 class Session:
@@ -43,6 +43,7 @@ class Session:
         sinks: Sequence[Sink] = (),
         stop: StopFlag | None = None,
         clock: Clock | None = None,
+        waiting: Callable[[str], None] | None = None,
         seed_source: SeedSource | None = None,
     ) -> Session:
         """Load and gate a task and make its run folder.
@@ -55,6 +56,7 @@ class Session:
             sinks: Told of every event.
             stop: Set from outside to stop at the next safe point.
             clock: Where times come from.
+            waiting: Told in one line what is waited for.
             seed_source: Where the secret seeds come from; the system by default.
 
         Raises:
@@ -62,18 +64,8 @@ class Session:
             UsageError: The folder cannot be used.
             ToolchainError: A compiler or device is missing.
         """
-        return Session(
-            assemble_new(
-                kernel,
-                tests,
-                config,
-                out,
-                sinks,
-                stop or StopFlag(),
-                clock or SystemClock(),
-                seed_source,
-            )
-        )
+        around = Surroundings(stop or StopFlag(), clock or SystemClock(), tuple(sinks), waiting, seed_source)
+        return Session(assemble_new(kernel, tests, config, out, around))
 
     @staticmethod
     def resume(
@@ -83,7 +75,9 @@ class Session:
         sinks: Sequence[Sink] = (),
         stop: StopFlag | None = None,
         clock: Clock | None = None,
+        waiting: Callable[[str], None] | None = None,
         more_rounds: int = 0,
+        wait: bool = True,
     ) -> Session:
         """Take up a run that ended or was killed, on this machine or one it was copied to.
 
@@ -93,15 +87,16 @@ class Session:
             sinks: Told of every event from now on.
             stop: Set from outside to stop at the next safe point.
             clock: Where times come from.
+            waiting: Told in one line what is waited for.
             more_rounds: Rounds beyond those the run was started with.
+            wait: Whether to wait for the workers of a spool folder.
 
         Raises:
             UsageError: The folder holds no run.
             ToolchainError: A compiler or device is missing.
         """
-        return Session(
-            assemble_resumed(folder, device, sinks, stop or StopFlag(), clock or SystemClock(), more_rounds)
-        )
+        around = Surroundings(stop or StopFlag(), clock or SystemClock(), tuple(sinks), waiting)
+        return Session(assemble_resumed(folder, device, around, more_rounds=more_rounds, wait=wait))
 
     @property
     def context(self) -> RoundContext:
@@ -140,6 +135,8 @@ class Session:
         except (RunInterrupted, KeyboardInterrupt):
             self._interrupted()
             raise RunInterrupted("interrupted", remedy=f"kernelskill resume {context.run.root}") from None
+        except JobsWaiting:
+            raise  # the run is as it should be; a resume goes on when the answers are there
         except KernelSkillError as error:
             self._failed(error)
             raise

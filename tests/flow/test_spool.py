@@ -137,8 +137,8 @@ def test_a_client_killed_and_started_again_finds_its_answers(tmp_path, start):
 
 def test_prefetch_asks_for_several_checks_at_once(tmp_path):
     client = Client(tmp_path)
-    client.evaluator.prefetch([scripted.source("right", ms=ms) for ms in (1, 2)])
-    client.evaluator.prefetch([scripted.source("right", ms=1)])
+    client.evaluator.prefetch([client.request("right", ms=ms) for ms in (1, 2)])
+    client.evaluator.prefetch([client.request("right", ms=1)])
     assert len(list((client.spool / "jobs").iterdir())) == 2
 
 

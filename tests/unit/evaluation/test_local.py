@@ -181,8 +181,7 @@ def test_a_worker_that_dies_twice_spoils_the_evaluation_and_is_not_kept(laborato
 
 def test_candidates_are_built_ahead(laboratory):
     lab = laboratory()
-    candidates = [scripted.source("right", ms=ms) for ms in (1, 2, 1)]
-    lab.evaluator.prefetch(candidates)
+    lab.evaluator.prefetch([lab.request(scripted.source("right", ms=ms)) for ms in (1, 2, 1)])
     deadline = time.monotonic() + 10
     while lab.backend.builds < 2 and time.monotonic() < deadline:
         time.sleep(0.01)

@@ -61,7 +61,9 @@ def test_noise_takes_one_extension_decided_in_advance():
     assert len(found.paired.ratios) == 60
     assert not found.dropped
     steady = RULES.model_copy(update={"hopeless_pairs": 0})
-    assert len(time_in_turns(0, *sides(1.0, 1.0, spread=0.001)[:2], steady, SystemClock()).paired.ratios) == 30
+    assert (
+        len(time_in_turns(0, *sides(1.0, 1.0, spread=0.001)[:2], steady, SystemClock()).paired.ratios) == 30
+    )
 
 
 def test_a_candidate_without_a_gain_in_sight_is_left_at_that():
