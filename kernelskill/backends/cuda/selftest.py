@@ -149,7 +149,7 @@ class SelfTest:
         """More memory than there is, is a status."""
         plan = self._plan(Mode.SCALE_ADD, 8)
         allocations = tuple(
-            each.model_copy(update={"size_bytes": 1 << 42}) if each.name == "y" else each
+            each.model_copy(update={"size_bytes": 1 << 38}) if each.name == "y" else each
             for each in plan.allocations
         )
         with self.backend.open(self._build) as worker:
