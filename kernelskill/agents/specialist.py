@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from kernelskill.agents.verifier import permitted
-from kernelskill.schema.candidate import Candidate, Lineage
+from kernelskill.schema.candidate import Candidate, Lineage, Step
 from kernelskill.schema.proposal import Proposal, Refusal, Skill
 from kernelskill.schema.task import Task
 from kernelskill.skills.apply import find_steps, make_proposal
@@ -15,6 +16,9 @@ from kernelskill.skills.transformation import SkillContext, SkillRefused
 
 MOST_PER_SKILL = 24
 """Proposals one skill may make of one base; parameters are listed best first, so the tail is cut."""
+
+MOST_CHAINS = 2
+"""Values of a skill's parameters for which all its sites in a kernel are rewritten at once."""
 
 
 @dataclass(frozen=True)
@@ -88,12 +92,30 @@ def _try_skill(skill: Skill, brief: Brief, library: SkillLibrary) -> tuple[list[
     context = SkillContext(task=brief.task)
     only = (brief.only_kernel,) if brief.only_kernel else ()
     found, refusals = find_steps(brief.base, skill, library, context, only_kernels=only)
+    single = [(each.step,) for each in found if each.step not in brief.lineage.steps]
+    reasons = {each.step: each.site.reason for each in found}
     made: list[Proposal] = []
-    for step, reason in ((each.step, each.site.reason) for each in found[:MOST_PER_SKILL]):
-        if step in brief.lineage.steps:
-            continue
+    for steps in [*chains([step for (step,) in single]), *single][:MOST_PER_SKILL]:
+        reason = reasons[steps[0]] if len(steps) == 1 else f"{len(steps)} places at once: {reasons[steps[0]]}"
         try:
-            made.append(make_proposal(brief.base, (step,), library, context, reason=reason))
+            made.append(make_proposal(brief.base, steps, library, context, reason=reason))
         except SkillRefused as refused:
-            refusals.append(Refusal(skill=skill.id, kernel=step.site, reason=refused.reason))
+            if len(steps) == 1:
+                refusals.append(Refusal(skill=skill.id, kernel=steps[0].site, reason=refused.reason))
     return made, refusals
+
+
+def chains(steps: Sequence[Step]) -> list[tuple[Step, ...]]:
+    """Return chains that apply one skill at every site of a kernel with equal parameters.
+
+    What is slow in one place of a kernel is often slow in its neighbours too, and mending one of
+    them gains nothing. The first parameters at each site are the most promising ones.
+    """
+    found: list[tuple[Step, ...]] = []
+    for kernel in dict.fromkeys(step.site.partition("/")[0] for step in steps):
+        own = [step for step in steps if step.site.partition("/")[0] == kernel]
+        for parameters in list(dict.fromkeys(step.parameters for step in own))[:MOST_CHAINS]:
+            chain = tuple(step for step in own if step.parameters == parameters)
+            if len({step.site for step in chain}) > 1:
+                found.append(chain)
+    return found

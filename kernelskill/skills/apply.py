@@ -175,7 +175,7 @@ def make_proposal(
         specialist=skills[0].specialist,
         origin=origin,
         steps=tuple(steps),
-        predicted=_predicted(skills),
+        predicted=_predicted(list(dict.fromkeys(skills))),
         predicted_metrics=_predicted_metrics(skills),
         exactness=max((skill.exactness for skill in skills), key=_STRICTNESS.index),
         assumptions=applied.assumptions,
