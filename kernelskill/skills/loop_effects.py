@@ -129,7 +129,9 @@ def entry_condition(unit: SourceUnit, kernel: KernelDef, loop: Loop) -> str:
             raise SkillRefused(f"the bounds of the loop on line {loop.line} are more than plain variables")
     assert isinstance(declared, VariableDef)
     first = unit.text_of(start)
-    if ExpressionTypes(unit, kernel).of(start) != plain_type(declared.base_type):
+    if start.type == "number_literal" and loop.start_value is not None:
+        pass  # an integer that is not negative: the same in every integer type
+    elif ExpressionTypes(unit, kernel).of(start) != plain_type(declared.base_type):
         first = f"({declared.base_type})({first})"
     elif start.type == "binary_expression":
         first = f"({first})"

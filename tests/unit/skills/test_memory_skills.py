@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from kernelskill.schema.candidate import Candidate
 from kernelskill.schema.task import Promise
-from tests.skills.applying import changed_lines, refusals
+from kernelskill.skills.apply import apply_step, find_steps
+from tests.skills.applying import LIBRARY, changed_lines, refusals
+from tests.skills.contexts import context_for
 
 NO_ALIAS = Promise.NO_ALIAS
 SWAP = "memory/swap_thread_axes"
@@ -113,8 +116,38 @@ def loop_kernel(
             [],
             [
                 "- for (int j = 0; j < n; ++j) y[t] += x[j];",
+                "+ // The sums stay in registers where they overlap neither each other nor what the loop reads.",
+                "+ const size_t y_begin = (size_t)&y[t], y_end = y_begin + sizeof(float);",
+                "+ const size_t x_begin = (size_t)&x[0], x_end = (size_t)&x[n - 1] + sizeof(float);",
+                "+ const bool y_is_apart = (y_end <= x_begin || x_end <= y_begin);",
+                "+ if (y_is_apart) {",
                 "+ float y_sum = y[t];",
-                "+ for (int j = 0; j < n; ++j) y[t] = (y_sum += x[j]);",
+                "+ for (int j = 0; j < n; ++j) y_sum += x[j];",
+                "+ y[t] = y_sum;",
+                "+ } else {",
+                "+ for (int j = 0; j < n; ++j) y[t] += x[j];",
+                "+ }",
+            ],
+        ),
+        (
+            "y[t] = 0;\nfor (int j = 0; j < n; ++j) y[t] += x[j * j];",
+            [],
+            [
+                "- for (int j = 0; j < n; ++j) y[t] += x[j * j];",
+                "+ float y_sum = y[t];",
+                "+ for (int j = 0; j < n; ++j) y[t] = (y_sum += x[j * j]);",
+            ],
+        ),
+        (
+            "y[t] = 0; y[t + 40] = 1;\nfor (int j = 0; j < n; ++j) { y[t] += x[j]; y[t + 40] *= x[j]; }",
+            [NO_ALIAS],
+            [
+                "- for (int j = 0; j < n; ++j) { y[t] += x[j]; y[t + 40] *= x[j]; }",
+                "+ float y_sum = y[t];",
+                "+ float y_sum_2 = y[t + 40];",
+                "+ for (int j = 0; j < n; ++j) { y_sum += x[j]; y_sum_2 *= x[j]; }",
+                "+ y[t] = y_sum;",
+                "+ y[t + 40] = y_sum_2;",
             ],
         ),
         (
@@ -138,6 +171,53 @@ def loop_kernel(
 )
 def test_keep_in_register(text: str, promises: list[Promise], lines: list[str]) -> None:
     assert changed_lines(KEEP, loop_kernel(text), *promises) == lines
+
+
+@pytest.mark.parametrize(
+    ("loop", "run"),
+    [
+        ("for (int j = 0; j < n; ++j) { y[t] += 1; z[j] = y[t]; }", ["&z[0]", "&z[n - 1] + sizeof(float)"]),
+        ("for (int j = n; j > 0; --j) { y[t] += 1; z[j] = 2; }", ["&z[1]", "&z[n] + sizeof(float)"]),
+        (
+            "for (int j = 2; j <= n; j += 3) { y[t] += 1; z[n - 2 * j] = 2; }",
+            ["&z[n - 2 * ((long long)n)]", "&z[n - 2 * 2LL] + sizeof(float)"],
+        ),
+        ("for (size_t j = 0; j < n; ++j) { y[t] += 1; z[j] = 2; }", ["&z[0]", "&z[(unsigned long)n - 1] +"]),
+        ("for (int j = t; j < n; j += blockDim.x) { y[t] += 1; z[j] = 2; }", ["&z[t]", "&z[n - 1]"]),
+    ],
+)
+def test_runs_of_a_loop(loop: str, run: list[str]) -> None:
+    source = loop_kernel(loop, "float* y, float* z, int n", "k<<<1, 32>>>(y, z, n)")
+    lines = "\n".join(changed_lines(KEEP, source))
+    assert all(f"(size_t){part}" in lines for part in run), lines
+
+
+@pytest.mark.parametrize(
+    ("loop", "reason"),
+    [
+        ("for (int j = 0; j < n; ++j) { y[t] += 1; z[j * j] = 2; }", "is not linear in 'j'"),
+        ("for (int j = 0; j < n; ++j) { y[t] += 1; z[i[j]] = 2; }", "can't be bounded before the loop"),
+        ("for (int j = 0; j < n; ++j) { y[t] += 1; int q = 2 * j; z[q] = 2; }", "can't be bounded before"),
+        ("for (unsigned j = 0; j < n; ++j) { y[t] += 1; z[j * n] = 2; }", "may wrap around"),
+        ("for (int j = 0; j < n; ++j) { y[t] += 1; z[(short)j] = 2; }", "may cut its value off"),
+        ("for (int j = 0; j < n; j *= 2) { y[t] += 1; z[j] = 2; }", "where the loop on line 3 goes"),
+        ("for (int j = 0; j < n; j += n) { y[t] += 1; z[j] = 2; }", "where the loop on line 3 goes"),
+        ("for (int j = 0; j < *i; j++) { y[t] += 1; z[j] = 2; }", "the bounds of the loop on line 3"),
+        ("for (int j = 0; j < n; j++) { y[t] += 1; z[j] = 2; y[j] = 1; }", "may be y[t]"),
+    ],
+)
+def test_runs_that_have_no_bound(loop: str, reason: str) -> None:
+    source = loop_kernel(loop, "float* y, float* z, const int* i, int n", "k<<<1, 32>>>(y, z, i, n)")
+    assert reason in refusals(KEEP, source)[0]
+
+
+def test_the_general_path_is_not_offered_again() -> None:
+    candidate = Candidate.of("k.cu", {"k.cu": loop_kernel("for (int j = 0; j < n; ++j) y[t] += x[j];")})
+    context = context_for("f")
+    step = find_steps(candidate, LIBRARY.get(KEEP), LIBRARY, context)[0][0].step
+    result = apply_step(candidate, step, LIBRARY, context).candidate
+    assert result.source.count("y[t] += x[j]") == 1
+    assert "kept for memory that overlaps" in refusals(KEEP, result.source)[0]
 
 
 @pytest.mark.parametrize(
