@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from kernelskill.skills.device_code import WARP_WORDS, refuse_words, words_outside
 from kernelskill.skills.kernel_launches import KernelLaunch, launches_of
 from kernelskill.skills.launch_edits import components_of, edit_sets, write_shapes
+from kernelskill.skills.split_index import exchange_parts, read_split_index
 from kernelskill.skills.transformation import Rewrite, Site, SkillContext, SkillRefused
 from kernelskill.source.accesses import Access, StrideKind, find_accesses, likely_thread_stride
 from kernelskill.source.definitions import KernelDef
@@ -19,15 +20,17 @@ _SWAPPED = {"x": "y", "y": "x"}
 _MOVED = frozenset({"threadIdx", "blockDim"})
 _FIXED_BLOCKS = frozenset({"__cluster_dims__", "__block_size__", "__reqntid__"})
 _LOOP_WEIGHT = 16
+_STORE_WEIGHT = 1.5
+"""A load that is spread out may find its lines in a cache the next time; a store writes sectors in part."""
 _GAIN = 0.8
 """The swapped cost must be below this share of the present one."""
 
 
 def sites(unit: SourceUnit, kernel: KernelDef, context: SkillContext) -> list[Site]:
-    """Offer the kernel where its accesses are closer together along threadIdx.y."""
+    """Offer the kernel where its accesses are closer together along its other index."""
     fields = _index_fields(unit, kernel)
     if not any(unit.text_of(field).endswith("y") for field in fields):
-        raise SkillRefused("it does not use threadIdx.y")
+        return _split_sites(unit, kernel, context)
     why = "its meaning depends on which threads share a warp"
     refuse_words(unit, kernel, context, WARP_WORDS | _FIXED_BLOCKS, why)
     hidden = words_outside(unit, kernel, context) & _MOVED
@@ -51,6 +54,9 @@ def rewrite(unit: SourceUnit, site: Site, parameters: Mapping[str, str], context
     kernel = unit.kernel(site.kernel)
     if kernel is None:
         raise SkillRefused(f"kernel {site.kernel!r} is gone")
+    if site.key != kernel.name:
+        split = read_split_index(unit, kernel, context)
+        return Rewrite(edits=exchange_parts(unit, kernel, split).edits)
     entries = launches_of(unit, kernel, context)
     sets = edit_sets(entries)
     own = sets.setdefault(unit.path, EditSet(unit))
@@ -61,6 +67,27 @@ def rewrite(unit: SourceUnit, site: Site, parameters: Mapping[str, str], context
     for entry in entries:
         _swap_block(sets[entry.unit.path], entry)
     return Rewrite(edits=tuple(edit for edits in sets.values() for edit in edits.edits))
+
+
+def _split_sites(unit: SourceUnit, kernel: KernelDef, context: SkillContext) -> list[Site]:
+    """Offer a kernel of one index that is split into two, where the other order is better."""
+    try:
+        split = read_split_index(unit, kernel, context)
+    except SkillRefused as refused:
+        raise SkillRefused(f"it does not use threadIdx.y, and {refused.reason}") from refused
+    changed = SourceUnit.parse(exchange_parts(unit, kernel, split).text(), unit.path)
+    after = changed.kernel(kernel.name)
+    if after is None or _total(changed, after) >= _GAIN * _total(unit, kernel):
+        raise SkillRefused(f"its accesses are not closer together along {split.row.name!r}")
+    reason = (
+        f"neighbouring threads take neighbouring {split.column.name!r}, but {split.row.name!r} is contiguous"
+    )
+    return [Site(key=f"{kernel.name}/{split.guard.variable.name}", kernel=kernel.name, reason=reason)]
+
+
+def _total(unit: SourceUnit, kernel: KernelDef) -> float:
+    accesses = [access for access in find_accesses(unit, kernel) if access.is_global]
+    return _cost(accesses, find_loops(unit, kernel), "x")
 
 
 def _index_fields(unit: SourceUnit, kernel: KernelDef) -> list[Node]:
@@ -104,9 +131,9 @@ def _swap_block(edits: EditSet, entry: KernelLaunch) -> None:
     write_shapes(edits, entry, None, [y, x, z])
 
 
-def _cost(accesses: list[Access], loops: tuple[Loop, ...], axis: str) -> int:
-    """Return the sectors that a warp along an axis touches, loops weighted."""
-    total = 0
+def _cost(accesses: list[Access], loops: tuple[Loop, ...], axis: str) -> float:
+    """Return the sectors that a warp along an axis touches; loops and stores weigh more."""
+    total = 0.0
     for access in accesses:
         stride = likely_thread_stride(access, axis)
         if stride.kind is StrideKind.UNIFORM:
@@ -117,7 +144,8 @@ def _cost(accesses: list[Access], loops: tuple[Loop, ...], axis: str) -> int:
             sectors = min(32, 4 * abs(stride.elements))
         else:
             sectors = 32
-        total += sectors * _LOOP_WEIGHT ** min(2, len(enclosing_loops(loops, access.node)))
+        weight = _STORE_WEIGHT if access.mode.writes else 1.0
+        total += weight * sectors * _LOOP_WEIGHT ** min(2, len(enclosing_loops(loops, access.node)))
     return total
 
 

@@ -89,6 +89,78 @@ def test_swap_declines(extra: str, index: str, launch: str, reason: str) -> None
     assert reason in refusals(SWAP, source)[0]
 
 
+FLAT = "int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
+
+
+def flat(text: str, launch: str = "(h * w + 63) / 64, 64") -> str:
+    kernel = f"__global__ void k(const float* a, float* b, int h, int w) {{\n{FLAT}{text}\n}}"
+    return plane(kernel, f"k<<<{launch}>>>(a, b, h, w);")
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        (
+            "if (i >= h * w) return;\nint r = i / w, c = i % w;\nb[c * h + r] = a[i];",
+            [
+                "- int r = i / w, c = i % w;",
+                "- b[c * h + r] = a[i];",
+                "+ int r = i % h, c = i / h;",
+                "+ b[c * h + r] = a[r * w + c];",
+            ],
+        ),
+        (
+            "if (i < w * h) {\nconst int c = i % (w);\nconst long r = i / w; // row\nb[c * h + r] += 2 * i;\n}",
+            [
+                "- const int c = i % (w);",
+                "- const long r = i / w; // row",
+                "- b[c * h + r] += 2 * i;",
+                "+ const int c = i / h;",
+                "+ const long r = i % h; // row",
+                "+ b[c * h + r] += 2 * (r * w + c);",
+            ],
+        ),
+        (
+            "const int r = i / 48;\nint c = i % 48;\nif ((h + 1) * 48 > i) b[c * (h + 1) + r] = a[0];",
+            [
+                "- const int r = i / 48;",
+                "- int c = i % 48;",
+                "+ const int r = i % ((h + 1));",
+                "+ int c = i / ((h + 1));",
+            ],
+        ),
+    ],
+)
+def test_swap_of_one_split_index(text: str, lines: list[str]) -> None:
+    launch = "((h + 1) * 48 + 63) / 64, 64" if "48" in text else "(h * w + 63) / 64, 64"
+    launch = "(w * h + 63) / 64, 64" if "w * h" in text else launch
+    assert changed_lines(SWAP, flat(text, launch)) == lines
+
+
+@pytest.mark.parametrize(
+    ("text", "launch", "reason"),
+    [
+        ("if (i >= h * w) return; int r = i / w, c = i % w; b[r * w + c] = a[i];", "", "not closer together"),
+        ("if (i >= h * w) return; int r = i / w, c = i % w; b[c * h + r] = 0;", "h, 64", "rounded up"),
+        (
+            "if (i >= h) return; int r = i / w, c = i % w; b[c * h + r] = 0;",
+            "(h + 63) / 64, 64",
+            "no product",
+        ),
+        ("if (i >= h * w) return; int r = i / w, c = i % h; b[c * h + r] = 0;", "", "one quotient and one"),
+        ("if (i >= h * w) return; b[i] = 0; int r = i / w, c = i % w; b[c * h + r] = 0;", "", "before it is"),
+        (
+            "if (i >= h * w) return; int r = i / w, c = i % w; ++r; b[c * h + r] = 0;",
+            "",
+            "one quotient and one",
+        ),
+        ("if (i >= h * w * 1u) return; int r = i / w, c = i % w; b[c * h + r] = 0;", "", "may wrap around"),
+    ],
+)
+def test_swap_of_one_split_index_declines(text: str, launch: str, reason: str) -> None:
+    assert reason in refusals(SWAP, flat(text, launch or "(h * w + 63) / 64, 64"))[0]
+
+
 def loop_kernel(
     text: str, parameters: str = "const float* x, float* y, int n", launch: str = "k<<<1, 32>>>(x, y, n)"
 ) -> str:
