@@ -196,7 +196,10 @@ def _predicted_metrics(skills: Sequence[Skill]) -> tuple[MetricChange, ...]:
 
 
 def _with_units(candidate: Candidate, context: SkillContext) -> SkillContext:
-    units = tuple(parsed(file.text, file.path) for file in candidate.files if file.path.endswith(SUFFIXES))
+    flags = context.task.flags if context.task is not None else ()
+    units = tuple(
+        parsed(file.text, file.path, flags) for file in candidate.files if file.path.endswith(SUFFIXES)
+    )
     return replace(context, units=units)
 
 

@@ -44,7 +44,7 @@ def read_cover(unit: SourceUnit, kernel: KernelDef, guard: Guard, entry: KernelL
             f"the kernel takes blocks of {guard.index.block_size}, line {line} launches {block}"
         )
     grid = entry.launch.grid.components
-    node = grid[position].node if grid is not None else None
+    node = grid["xyz".index(guard.index.grid_axis)].node if grid is not None else None
     if node is None:
         raise SkillRefused(f"the grid on line {line} can't be read")
     tested = _size_at_launch(unit, kernel, guard, entry)

@@ -97,7 +97,7 @@ def macros_in(unit: SourceUnit, words: Iterable[str], context: SkillContext) -> 
         if word in known and word not in found:
             found[word] = known[word]
             for macro in known[word]:
-                pending.extend(_WORD.findall(macro.value))
+                pending.extend(_WORD.findall(macro.possible))
     return [macro for macros in found.values() for macro in macros]
 
 
@@ -123,7 +123,7 @@ def reached_functions(
 def _named_words(unit: SourceUnit, function: FunctionDef, context: SkillContext) -> list[str]:
     words = words_in(unit, function.span)
     for macro in macros_in(unit, words, context):
-        words.extend(_WORD.findall(macro.value))
+        words.extend(_WORD.findall(macro.possible))
     return words
 
 
@@ -153,7 +153,7 @@ def words_outside(unit: SourceUnit, kernel: KernelDef, context: SkillContext) ->
     own = words_in(unit, kernel.span)
     words: set[str] = set()
     for macro in macros_in(unit, own, context):
-        words.update(_WORD.findall(macro.value))
+        words.update(_WORD.findall(macro.possible))
     for other, function in reached_functions(unit, kernel, context):
         words.update(_named_words(other, function, context))
     return words

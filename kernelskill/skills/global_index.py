@@ -20,9 +20,12 @@ _FLIPPED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
 
 @dataclass(frozen=True)
 class GlobalIndex:
-    """One expression `blockIdx.A * blockDim.A + threadIdx.A`."""
+    """One expression `blockIdx.G * blockDim.A + threadIdx.A`."""
 
     axis: str
+    """The axis of the block that it runs along."""
+    grid_axis: str
+    """The axis of the grid; another one only where crossed indices were asked for."""
     node: Node
     block_size: int | None
     """The constant that stands for `blockDim.A`; None where that itself is written."""
@@ -54,11 +57,20 @@ class GuardedKernel:
         return next((guard for guard in self.guards if guard.index.axis == axis), None)
 
 
-def read_global_index(unit: SourceUnit, kernel: KernelDef, node: Node) -> GlobalIndex | None:
-    """Return what a node is, if it is a global index; casts and order don't matter."""
+def read_global_index(
+    unit: SourceUnit, kernel: KernelDef, node: Node, *, crossed: bool = False
+) -> GlobalIndex | None:
+    """Return what a node is, if it is a global index; casts and order don't matter.
+
+    Args:
+        unit: The file.
+        kernel: One of its kernels.
+        node: An expression in it.
+        crossed: Whether the block's index may run along another axis of the grid.
+    """
     value = index_polynomial(unit, kernel, node)
-    for axis in "xyz":
-        thread, block = f"threadIdx.{axis}", f"blockIdx.{axis}"
+    for axis, grid_axis in ((a, g) for a in "xyz" for g in "xyz" if a == g or crossed):
+        thread, block = f"threadIdx.{axis}", f"blockIdx.{grid_axis}"
         factor = value.coefficient(block)
         if factor is None or not value.depends_on(thread) or factor.is_zero:
             continue
@@ -66,14 +78,14 @@ def read_global_index(unit: SourceUnit, kernel: KernelDef, node: Node) -> Global
         if not rest.is_zero:
             continue
         if factor == Polynomial.of(Atom.named(f"blockDim.{axis}")):
-            return GlobalIndex(axis, node, None)
+            return GlobalIndex(axis, grid_axis, node, None)
         if factor.value is not None:
-            return GlobalIndex(axis, node, factor.value)
+            return GlobalIndex(axis, grid_axis, node, factor.value)
     return None
 
 
 def find_global_indices(
-    unit: SourceUnit, kernel: KernelDef, context: SkillContext, axes: str = "xyz"
+    unit: SourceUnit, kernel: KernelDef, context: SkillContext, axes: str = "xyz", *, crossed: bool = False
 ) -> list[GlobalIndex]:
     """Return the global indices of a kernel along some axes.
 
@@ -89,7 +101,7 @@ def find_global_indices(
             continue
         if node.parent is not None and unit.text_of(node.parent)[-2:] in _other_axes(axes):
             continue
-        index = _enclosing_index(unit, kernel, node)
+        index = _enclosing_index(unit, kernel, node, crossed)
         if index is None:
             line = unit.line_of(node)
             raise SkillRefused(f"line {line} uses {unit.text_of(node)} for more than the global index")
@@ -101,7 +113,7 @@ def _other_axes(axes: str) -> set[str]:
     return {f".{axis}" for axis in "xyz" if axis not in axes}
 
 
-def _enclosing_index(unit: SourceUnit, kernel: KernelDef, node: Node) -> GlobalIndex | None:
+def _enclosing_index(unit: SourceUnit, kernel: KernelDef, node: Node, crossed: bool) -> GlobalIndex | None:
     field = node.parent
     if field is None or field.type != "field_expression":
         return None
@@ -109,13 +121,13 @@ def _enclosing_index(unit: SourceUnit, kernel: KernelDef, node: Node) -> GlobalI
         if parent.type not in _CARRIERS and parent.type != "call_expression":
             return None
         if parent.type == "binary_expression" and unit.operator(parent) == "+":
-            index = read_global_index(unit, kernel, parent)
+            index = read_global_index(unit, kernel, parent, crossed=crossed)
             if index is not None:
                 return index
     return None
 
 
-def read_guarded(unit: SourceUnit, kernel: KernelDef) -> GuardedKernel:
+def read_guarded(unit: SourceUnit, kernel: KernelDef, *, crossed: bool = False) -> GuardedKernel:
     """Split a kernel into the tests of its global indices and the work behind them.
 
     Raises:
@@ -126,7 +138,7 @@ def read_guarded(unit: SourceUnit, kernel: KernelDef) -> GuardedKernel:
     guards: list[Guard] = []
     for position, statement in enumerate(statements):
         if statement.type == "declaration":
-            _add_indices(unit, kernel, statement, indices)
+            _add_indices(unit, kernel, statement, indices, crossed)
             if not is_plain_declaration(unit, statement):
                 break
         elif statement.type == "if_statement" and _is_return(statement):
@@ -154,18 +166,22 @@ def _axes(indices: dict[int, tuple[GlobalIndex, VariableDef]]) -> int:
 def _declares_index(unit: SourceUnit, kernel: KernelDef, statement: Node) -> bool:
     found: dict[int, tuple[GlobalIndex, VariableDef]] = {}
     if statement.type == "declaration":
-        _add_indices(unit, kernel, statement, found)
+        _add_indices(unit, kernel, statement, found, crossed=True)
     return bool(found)
 
 
 def _add_indices(
-    unit: SourceUnit, kernel: KernelDef, statement: Node, indices: dict[int, tuple[GlobalIndex, VariableDef]]
+    unit: SourceUnit,
+    kernel: KernelDef,
+    statement: Node,
+    indices: dict[int, tuple[GlobalIndex, VariableDef]],
+    crossed: bool,
 ) -> None:
     flow = flow_of(unit, kernel)
     for variable in kernel.locals:
         if variable.declaration != statement or variable.initialiser is None or variable.pointer_depth:
             continue
-        index = read_global_index(unit, kernel, strip_parentheses(variable.initialiser))
+        index = read_global_index(unit, kernel, strip_parentheses(variable.initialiser), crossed=crossed)
         if index is not None and flow.is_constant(variable):
             indices[id(variable)] = (index, variable)
 

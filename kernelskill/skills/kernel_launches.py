@@ -72,7 +72,7 @@ def _refuse_hidden_uses(unit: SourceUnit, kernel: KernelDef) -> None:
                 raise SkillRefused(f"line {line} uses the name {name!r} outside its definition and launches")
     word = re.compile(rf"\b{re.escape(kernel.name)}\b")
     for macro in unit.macros:
-        if word.search(macro.value):
+        if word.search(macro.possible):
             raise SkillRefused(f"macro {macro.name!r} names the kernel")
 
 

@@ -52,7 +52,7 @@ def refuse_hidden_accesses(unit: SourceUnit, kernel: KernelDef, node: Node, cont
         SkillRefused: It may.
     """
     for macro in macros_in(unit, words_in(unit, node), context):
-        if any(sign in macro.value for sign in ("[", "->", "*(", "=", "asm")):
+        if any(sign in macro.possible for sign in ("[", "->", "*(", "=", "asm")):
             raise SkillRefused(f"macro {macro.name!r} may access memory")
     own = {function.name: (other, function) for other, function in reached_functions(unit, kernel, context)}
     for call in walk(node):
@@ -82,7 +82,7 @@ def _refuse_memory(
     touches = any(n.type in harmful for n in walk(function.body)) if function.body is not None else True
     pointers = any(p.pointer_depth or p.is_reference for p in function.parameters)
     calls = set(words_in(unit, function.span)) - {function.name}
-    macros = any("[" in m.value for m in unit.macros if m.name in calls)
+    macros = any("[" in m.possible for m in unit.macros if m.name in calls)
     globals_used = {v.name for v in unit.globals if not v.is_const} & calls
     if touches or pointers or macros or globals_used or calls & set(own):
         raise SkillRefused(f"function {function.name!r} may access memory")

@@ -5,6 +5,7 @@ Values are taken as mathematical integers: wrap-around of narrow and unsigned ty
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -32,6 +33,7 @@ INTEGER_TYPES = frozenset(
     }
 )
 _DEPTH = 24
+_WORD = re.compile(r"\b[A-Za-z_]")
 _THREAD_TEXTS = frozenset(f"{name}.{axis}" for name in ("threadIdx", "blockIdx") for axis in "xyz")
 
 
@@ -130,6 +132,8 @@ class IndexReader:
             return Polynomial.constant(value)
         macro = self.unit.macro(name)
         if macro is not None and not macro.is_function_like:
+            if macro.is_given and not _WORD.search(macro.possible):
+                return Polynomial.of(Atom.named(name))
             parsed = parse_expression(f"({macro.value})") if macro.value else None
             return self._read(parsed[1], _Place(parsed[0], at), _DEPTH // 2) if parsed else None
         return Polynomial.of(Atom.named(name))

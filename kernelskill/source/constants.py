@@ -65,11 +65,11 @@ class Constants:
 
     @staticmethod
     def of(syntax: SyntaxTree, macros: tuple[MacroDef, ...], variables: tuple[VariableDef, ...]) -> Constants:
-        """Collect the constants of a file; a macro that is defined twice counts for nothing."""
+        """Collect the constants of a file; a macro defined twice or given by flags counts for nothing."""
         counts: dict[str, int] = {}
         for macro in macros:
             counts[macro.name] = counts.get(macro.name, 0) + 1
-        known = {macro.name: macro for macro in macros if counts[macro.name] == 1}
+        known = {m.name: m for m in macros if counts[m.name] == 1 and not m.is_given}
         fixed = {v.name: v for v in variables if v.is_const and v.pointer_depth == 0 and not v.dimensions}
         bare = Constants(syntax, known, fixed, {})
         return Constants(syntax, known, fixed, _enumerators(bare))

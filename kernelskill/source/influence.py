@@ -72,7 +72,7 @@ class _Tracer:
         macro = unit.macro(name)
         if macro is not None:
             self.found |= {
-                f"{base}.{axis}" for base in BUILTINS for axis in "xyz" if f"{base}.{axis}" in macro.value
+                f"{base}.{axis}" for base in BUILTINS for axis in "xyz" if f"{base}.{axis}" in macro.possible
             }
 
     def _name(self, entry: Node, syntax: SyntaxTree, at: Node | None) -> None:
@@ -82,7 +82,7 @@ class _Tracer:
         declared = self._resolve(name, entry, at)
         macro = self._flow.unit.macro(name) if declared is None else None
         if macro is not None:
-            self.found |= {f"{b}.{a}" for b in BUILTINS for a in "xyz" if f"{b}.{a}" in macro.value}
+            self.found |= {f"{b}.{a}" for b in BUILTINS for a in "xyz" if f"{b}.{a}" in macro.possible}
         self.found.add(name)
         if declared is not None:
             self._variable(declared)

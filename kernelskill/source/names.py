@@ -30,8 +30,8 @@ class NameSource:
         }
         for macro in unit.macros:
             self._taken |= {
-                macro.value.encode()[token.start : token.end].decode()
-                for token in lexemes(macro.value.encode())
+                macro.possible.encode()[token.start : token.end].decode()
+                for token in lexemes(macro.possible.encode())
                 if token.kind == "word"
             }
         self._taken |= _KEYWORDS | BUILTINS

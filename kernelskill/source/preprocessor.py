@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 from tree_sitter import Node
 
@@ -10,6 +12,9 @@ from kernelskill.source.syntax import Span, SyntaxTree, ancestors, named, span_o
 
 _CONDITIONALS = frozenset({"preproc_if", "preproc_ifdef"})
 _ALTERNATIVES = frozenset({"preproc_else", "preproc_elif", "preproc_elifdef"})
+_OPTIONS = ("-D", "--define-macro", "-U", "--undefine-macro")
+_GIVEN = re.compile(r"(?:^|,)\s*([A-Za-z_]\w*(?:\([^)]*\))?)(?:=((?:[^,]|,(?!\s*[A-Za-z_]\w*(?:=|,|$)))*))?")
+_INNER = re.compile(r"-[DU]\s*([A-Za-z_]\w*)(?:=(\S*))?")
 
 
 @dataclass(frozen=True)
@@ -20,9 +25,19 @@ class MacroDef:
     parameters: tuple[str, ...] | None
     """None for an object-like macro."""
     value: str
-    """The replacement text without comments, line continuations joined."""
+    """The replacement text without comments, line continuations joined; empty where `is_given`."""
     span: Span
+    """Empty at the start of the file where only the compiler's flags define it."""
     value_span: Span | None
+    is_given: bool = False
+    """Whether the compiler's flags define it: then its value is not known."""
+    given: str = ""
+    """Every replacement text that a macro given by flags may have."""
+
+    @property
+    def possible(self) -> str:
+        """What the macro may stand for, for looking at its words; never for its value."""
+        return self.given if self.is_given else self.value
 
     @property
     def is_function_like(self) -> bool:
@@ -79,6 +94,50 @@ def _read_macro(syntax: SyntaxTree, node: Node) -> MacroDef:
 def _value_text(text: str) -> str:
     joined = text.replace("\\\r\n", " ").replace("\\\n", " ")
     return joined.split("//")[0].strip()
+
+
+def given_macros(flags: tuple[str, ...]) -> dict[str, str]:
+    """Return the macros that compiler flags define or undefine, with their texts.
+
+    A name's text is empty where the flag gives none. Options for another compiler are looked into.
+    """
+    found: dict[str, str] = {}
+    for position, flag in enumerate(flags):
+        before = flags[position - 1] if position else ""
+        option = next((entry for entry in _OPTIONS if flag.startswith(entry)), "")
+        listed = flag if before in _OPTIONS else flag.removeprefix(option).removeprefix("=") if option else ""
+        pairs = _GIVEN.findall(listed) if listed else _INNER.findall(flag)
+        for name, value in pairs:
+            bare, text = name.partition("(")[0], value.strip("\"'")
+            found[bare] = f"{found[bare]} {text}" if bare in found else text
+            if "(" in name:
+                found[bare] += " ()"
+    return found
+
+
+def with_given(macros: tuple[MacroDef, ...], given: Mapping[str, str]) -> tuple[MacroDef, ...]:
+    """Return macros with those that the compiler's flags define marked, and added where the file has none."""
+    marked = tuple(
+        replace(macro, value="", is_given=True, given=f"{macro.value} {given[macro.name]}".strip())
+        if macro.name in given
+        else macro
+        for macro in macros
+    )
+    known = {macro.name for macro in macros}
+    added = (
+        MacroDef(
+            name=name,
+            parameters=() if text.endswith(" ()") else None,
+            value="",
+            span=Span(0, 0),
+            value_span=None,
+            is_given=True,
+            given=text,
+        )
+        for name, text in given.items()
+        if name not in known
+    )
+    return (*marked, *added)
 
 
 def find_includes(syntax: SyntaxTree) -> tuple[IncludeDef, ...]:

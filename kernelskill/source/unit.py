@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -18,6 +19,7 @@ from kernelskill.source.preprocessor import (
     find_conditionals,
     find_includes,
     find_macros,
+    with_given,
 )
 from kernelskill.source.syntax import Span, SyntaxTree, ancestors, parse_syntax, span_of, walk
 
@@ -51,8 +53,15 @@ class SourceUnit:
     problems: tuple[Problem, ...]
 
     @staticmethod
-    def parse(text: str, path: str = "kernel.cu") -> SourceUnit:
-        """Parse a source. Text that does not parse still gives a unit, with `problems`."""
+    def parse(text: str, path: str = "kernel.cu", given: Mapping[str, str] | None = None) -> SourceUnit:
+        """Parse a source. Text that does not parse still gives a unit, with `problems`.
+
+        Args:
+            text: The source.
+            path: Its path in the candidate.
+            given: Macros that the compiler's flags define (`preprocessor.given_macros`): what depends on
+                one has no known value.
+        """
         syntax = parse_syntax(text)
         macros = find_macros(syntax)
         conditionals = find_conditionals(syntax)
@@ -61,7 +70,7 @@ class SourceUnit:
         return SourceUnit(
             path=path,
             syntax=syntax,
-            macros=macros,
+            macros=with_given(macros, given) if given else macros,
             includes=find_includes(syntax),
             conditionals=conditionals,
             all_functions=functions,

@@ -6,7 +6,7 @@ from kernelskill.schema.task import Case, Promise, Signature, Task
 from kernelskill.skills.transformation import SkillContext
 
 
-def context_for(symbol: str, *promises: Promise) -> SkillContext:
+def context_for(symbol: str, *promises: Promise, flags: tuple[str, ...] = ()) -> SkillContext:
     """Return a context in which the user promises something about the launcher."""
     task = Task(
         name=symbol,
@@ -15,6 +15,7 @@ def context_for(symbol: str, *promises: Promise) -> SkillContext:
         roles={},
         tolerances={},
         promise=frozenset(promises),
+        flags=flags,
         original="0" * 64,
         tests="0" * 64,
     )

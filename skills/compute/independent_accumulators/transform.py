@@ -96,7 +96,7 @@ def _refuse_hidden(unit: SourceUnit, loop: Loop, context: SkillContext) -> None:
     if set(words) & (BARRIERS | {"static", "goto"}):
         raise SkillRefused(f"the loop on line {loop.line} does more than compute")
     for macro in macros_in(unit, words, context):
-        if "=" in macro.value or loop.variable in macro.value.split():
+        if "=" in macro.possible or loop.variable in macro.possible.split():
             raise SkillRefused(f"macro {macro.name!r} may change a variable of the loop")
     if any(node.type in ("preproc_call", "preproc_if", "labeled_statement") for node in walk(loop.body)):
         raise SkillRefused(f"the loop on line {loop.line} holds a directive or label")

@@ -46,6 +46,7 @@ def rewrite(unit: SourceUnit, site: Site, parameters: Mapping[str, str], context
     if kernel is None:
         raise SkillRefused(f"kernel {site.kernel!r} is gone")
     entries, covers = _read(unit, kernel, context)
+    grid_axes = _grid_axes(unit, kernel)
     wanted = dict(zip("xy", _sizes(parameters["shape"]), strict=True))
     sets = edit_sets(entries)
     for entry, cover in zip(entries, covers, strict=True):
@@ -55,22 +56,32 @@ def rewrite(unit: SourceUnit, site: Site, parameters: Mapping[str, str], context
             # A grid-stride loop: the grid may stay as it is.
             write_shapes(sets[entry.unit.path], entry, None, [str(wanted["x"]), "1", "1"])
             continue
-        for axis, position in (("x", 0), ("y", 1)):
-            if axis in cover:
-                grid[position] = ceiling_text(cover[axis].size, wanted[axis])
-                block[position] = str(wanted[axis])
+        for axis in cover:
+            grid["xyz".index(grid_axes[axis])] = ceiling_text(cover[axis].size, wanted[axis])
+            block["xyz".index(axis)] = str(wanted[axis])
         write_shapes(sets[entry.unit.path], entry, grid, block)
     own = sets.setdefault(unit.path, EditSet(unit))
     for axis in covers[0]:
-        for index in find_global_indices(unit, kernel, context, axis):
+        for index in find_global_indices(unit, kernel, context, axis, crossed=True):
             if index.block_size is not None:
                 own.replace(index.node, _with_block_dim(unit, kernel, index, context))
-    narrower = any("y" in cover and wanted["y"] < cover["y"].block for cover in covers)
-    note = f"the grid can't have more than 65535 blocks along y: {65535 * wanted['y']} rows"
+    along_y = {axis for axis, grid_axis in grid_axes.items() if grid_axis == "y" and axis in wanted}
+    narrower = any(axis in cover and wanted[axis] < cover[axis].block for cover in covers for axis in along_y)
+    most = 65535 * max((wanted[axis] for axis in along_y), default=1)
+    note = f"the grid can't have more than 65535 blocks along y: {most} indices"
     return Rewrite(
         edits=tuple(edit for edits in sets.values() for edit in edits.edits),
         notes=(note,) if narrower else (),
     )
+
+
+def _grid_axes(unit: SourceUnit, kernel: KernelDef) -> dict[str, str]:
+    """Return the axis of the grid that each tested index runs along, by axis of the block."""
+    try:
+        guarded = read_guarded(unit, kernel, crossed=True)
+    except SkillRefused:
+        return {}  # a grid-stride loop
+    return {guard.index.axis: guard.index.grid_axis for guard in guarded.guards}
 
 
 def _with_block_dim(unit: SourceUnit, kernel: KernelDef, index: GlobalIndex, context: SkillContext) -> str:
@@ -80,14 +91,14 @@ def _with_block_dim(unit: SourceUnit, kernel: KernelDef, index: GlobalIndex, con
         SkillRefused: The type can't be told.
     """
     kind = ExpressionTypes(unit, kernel, template_bindings(unit, kernel, context)).of(index.node)
-    axis = index.axis
+    axis, grid_axis = index.axis, index.grid_axis
     if kind == "unsigned":
-        return f"blockIdx.{axis} * blockDim.{axis} + threadIdx.{axis}"
+        return f"blockIdx.{grid_axis} * blockDim.{axis} + threadIdx.{axis}"
     if kind is None or not is_integer(kind):
         raise SkillRefused(f"the type of {unit.text_of(index.node)!r} can't be told")
     if is_wide(kind):
-        return f"({kind})blockIdx.{axis} * blockDim.{axis} + threadIdx.{axis}"
-    return f"(int)(blockIdx.{axis} * blockDim.{axis} + threadIdx.{axis})"
+        return f"({kind})blockIdx.{grid_axis} * blockDim.{axis} + threadIdx.{axis}"
+    return f"(int)(blockIdx.{grid_axis} * blockDim.{axis} + threadIdx.{axis})"
 
 
 def _read(
@@ -102,14 +113,14 @@ def _read(
             if x is None or (y, z) != (1, 1) or entry.launch.grid.values[1:] != (1, 1):
                 raise SkillRefused(f"line {entry.launch.line}: the launch is not one-dimensional")
         return entries, [{} for _ in entries]
-    guarded = read_guarded(unit, kernel)
+    guarded = read_guarded(unit, kernel, crossed=True)
     entries = launches_of(unit, kernel, context)
     axes = _axes(unit, kernel, context, guarded)
     for entry in entries:
         for axis, size in zip("xyz", entry.launch.block.values, strict=True):
             if axis not in axes and size != 1:
                 raise SkillRefused(f"line {entry.launch.line}: blocks have several threads along {axis}")
-    for index in find_global_indices(unit, kernel, context, axes):
+    for index in find_global_indices(unit, kernel, context, axes, crossed=True):
         for entry in entries:
             if index.block_size not in (None, entry.launch.block.values["xyz".index(index.axis)]):
                 raise SkillRefused(f"line {entry.launch.line}: the kernel takes another block size")
@@ -122,7 +133,7 @@ def _axes(unit: SourceUnit, kernel: KernelDef, context: SkillContext, guarded: G
     usable = ""
     for axis in "xy":
         try:
-            indices = find_global_indices(unit, kernel, context, axis)
+            indices = find_global_indices(unit, kernel, context, axis, crossed=True)
         except SkillRefused:
             if axis == "x":
                 raise

@@ -183,3 +183,41 @@ def test_faulty_skills_are_caught(tmp_path: Path, old: bytes, new: str, message:
     )
     with pytest.raises(SkillRefused, match=rf"{message}.*\(internal\)"):
         apply_step(Candidate.of("k.cu", {"k.cu": source}), Step(skill="faulty", site="k"), library, CONTEXT)
+
+
+@pytest.mark.parametrize(
+    ("flags", "offered"),
+    [
+        ((), True),
+        (("-O2", "-DOTHER=1"), True),
+        (("-DB=128",), False),
+        (("-D", "B=64"), False),
+        (("-UB",), False),
+    ],
+)
+def test_a_macro_given_by_flags_has_no_known_value(flags: tuple[str, ...], offered: bool) -> None:
+    text = (
+        "#ifndef B\n#define B 256\n#endif\n"
+        "__global__ void k(float* x, int n) {\n    int i = blockIdx.x * B + threadIdx.x;\n"
+        "    if (i < n) x[i] = 1;\n}\n"
+        'extern "C" void f(float* x, int n) { k<<<(n + B - 1) / B, B>>>(x, n); }\n'
+    )
+    candidate = Candidate.of("k.cu", {"k.cu": text})
+    context = context_for("f", flags=flags)
+    skill = LIBRARY.get("parallelism/grid_stride")
+    found, refusals = find_steps(candidate, skill, LIBRARY, context)
+    assert bool(found) is offered, refusals
+
+
+def test_a_macro_given_by_flags_may_hide_an_access() -> None:
+    text = (
+        "#define NEXT 1\n"
+        "__global__ void k(float* x, float* y, int n) {\n"
+        "    for (int j = 0; j < n; ++j) x[0] += y[j] * NEXT;\n}\n"
+        'extern "C" void f(float* x, float* y, int n) { k<<<1, 1>>>(x, y, n); }\n'
+    )
+    candidate = Candidate.of("k.cu", {"k.cu": text})
+    skill = LIBRARY.get("memory/accumulate_in_register")
+    for flags, offered in (((), True), (("-DNEXT=2",), True), (("-DNEXT=x[1]",), False)):
+        found, _ = find_steps(candidate, skill, LIBRARY, context_for("f", flags=flags))
+        assert bool(found) is offered, flags
