@@ -92,14 +92,16 @@ def _print_table(results: BenchResults, file: Path) -> None:
         table.add_row(
             row.task,
             row.outcome,
-            figures.speedup(row.speedup, row.evidence),
+            "-" if row.outcome == "failed" else figures.speedup(row.speedup, row.evidence),
             figures.percent(min(fractions) if fractions else None),
             str(row.tried),
-            " + ".join(row.accepted) or row.reason,
+            " + ".join(row.accepted) or figures.stop_reason(row.reason),
         )
     Console(highlight=False).print(table)
     improved = sum(row.outcome == "improved" for row in results.rows)
+    evidence = results.conditions.evidence if results.conditions else "none"
+    mean = figures.speedup(results.geometric_mean, evidence)
     typer.echo(
-        f"{improved} of {len(results.rows)} improved; geometric mean over all {results.geometric_mean:.2f}x "
+        f"{improved} of {len(results.rows)} improved; geometric mean over all: {mean} "
         f"(a task without gain counts as 1); {file}"
     )

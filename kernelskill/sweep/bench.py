@@ -9,8 +9,16 @@ from pathlib import Path
 from pydantic import Field, ValidationError
 
 from kernelskill.config import RunConfig
-from kernelskill.errors import ArtifactCorrupt, KernelSkillError, RunInterrupted
+from kernelskill.errors import (
+    ArtifactCorrupt,
+    JobsWaiting,
+    KernelSkillError,
+    RunInterrupted,
+    ToolchainError,
+    UsageError,
+)
 from kernelskill.events import Sink
+from kernelskill.registry import unknown_name
 from kernelskill.report.view import RunView
 from kernelskill.runs import RunFolder, write_atomically
 from kernelskill.schema.base import Record
@@ -94,15 +102,23 @@ def run_bench(
 
     Raises:
         RunInterrupted: The user stopped; the rows so far are kept.
+        UsageError: `out` holds another bench, or no task has a name that was asked for.
+        ToolchainError: A compiler or device is missing, for every task alike.
         ArtifactCorrupt: An earlier `results.json` cannot be read.
     """
+    _require_known(suite, options.only)
     results = _read(out, suite, options)
     done = {row.task: row for row in results.rows}
     for entry in suite.entries:
         if options.only and entry.name not in options.only:
             continue
         if entry.name not in done:
-            row, view = _run_task(entry, options.config, out / entry.name, sinks(entry.name), stop)
+            try:
+                row, view = _run_task(entry, options.config, out / entry.name, sinks(entry.name), stop)
+            except RunInterrupted:
+                raise RunInterrupted(
+                    "interrupted", remedy=f"the same command with --out {out} goes on from here"
+                ) from None
             conditions = view.conditions if view else results.conditions
             results = results.model_copy(update={"rows": (*results.rows, row), "conditions": conditions})
             write_atomically(out / RESULTS_FILE, results.model_dump_json(indent=1).encode())
@@ -148,7 +164,7 @@ def _run_task(
         session = _open(entry, config, out, sinks, stop)
         with session:
             view = session.run()
-    except RunInterrupted:
+    except (RunInterrupted, ToolchainError, JobsWaiting):
         raise
     except KernelSkillError as error:
         # One task that cannot be used must not end the whole sweep; its row says why.
@@ -167,9 +183,23 @@ def _read(out: Path, suite: Suite, options: BenchOptions) -> BenchResults:
     if not path.exists():
         return BenchResults(suite=suite.name, config=options.config)
     try:
-        return BenchResults.model_validate_json(path.read_bytes())
+        results = BenchResults.model_validate_json(path.read_bytes())
     except ValidationError as error:
         raise ArtifactCorrupt(f"{path} cannot be read back", remedy="move it away to start over") from error
+    if (results.suite, results.config) != (suite.name, options.config):
+        what = "other settings" if results.suite == suite.name else f"the suite {results.suite!r}"
+        raise UsageError(
+            f"{str(out)!r} holds a bench with {what}",
+            remedy="give the settings it was begun with, or choose another --out",
+        )
+    return results
+
+
+def _require_known(suite: Suite, only: Sequence[str]) -> None:
+    known = [entry.name for entry in suite.entries]
+    for name in only:
+        if name not in known:
+            raise unknown_name("task", name, known)
 
 
 __all__ = ["BenchOptions", "BenchResults", "BenchRow", "row_of", "run_bench"]

@@ -12,8 +12,6 @@ import pytest
 
 from tests.flow.small_task import (
     KERNEL,
-    TEST,
-    environment,
     json_lines,
     kernelskill,
     kinds,
