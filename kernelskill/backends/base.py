@@ -67,6 +67,8 @@ class TimingRun(Record):
 
     samples_ms: tuple[float, ...]
     evidence: Evidence
+    repeats: int = 1
+    """Runs in a row inside one sample."""
     launch_share: dict[str, float] = Field(default_factory=dict)
     moved_bytes: float | None = None
     notes: tuple[str, ...] = ()
@@ -120,9 +122,19 @@ class Worker(Protocol):
     def damaged_guards(self) -> tuple[str, ...]:
         """Return the buffers (or `temporary N`) whose guard bands no longer hold the poison byte."""
 
-    def time(self, samples: int, *, flush_l2: bool, timeout_s: float) -> TimingRun | RunOutcome:
-        """Time the plan `samples` times; every sample starts from the contents of the last `fill`.
+    def time(
+        self, samples: int, *, flush_l2: bool, timeout_s: float, repeats: int = 0
+    ) -> TimingRun | RunOutcome:
+        """Time the plan; every sample starts from the contents of the last `fill`.
+
         A `RunOutcome` is returned where it failed.
+
+        Args:
+            samples: How many.
+            flush_l2: Whether the L2 cache is emptied before each.
+            timeout_s: Deadline of the whole call.
+            repeats: Runs in a row inside one sample, whose mean it is; 0 lets the device choose: one,
+                unless the plan is too short for its clock. Two sides of a comparison need the same.
         """
 
     def close(self) -> None:

@@ -34,7 +34,9 @@ class DirectWorker(Protocol):
     def damaged_guards(self) -> tuple[str, ...]:
         """As `Worker.damaged_guards`."""
 
-    def time(self, samples: int, *, flush_l2: bool, timeout_s: float) -> TimingRun | RunOutcome:
+    def time(
+        self, samples: int, *, flush_l2: bool, timeout_s: float, repeats: int = 0
+    ) -> TimingRun | RunOutcome:
         """As `Worker.time`."""
 
     def close(self) -> None:

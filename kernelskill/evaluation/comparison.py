@@ -18,7 +18,7 @@ from kernelskill.schema.evaluation import Mismatch, Status
 from kernelskill.schema.task import Task, Tolerance
 from kernelskill.tasks.tolerance import Comparison, compare, default_tolerance, root_mean_square
 
-PARALLEL_ELEMENTS = 1 << 23
+PARALLEL_ELEMENTS = 1 << 21
 """Above so many elements an output is compared in several threads."""
 CHUNK_BYTES = 1 << 24
 BLOCK_SHARE = 0.9

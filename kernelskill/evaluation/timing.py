@@ -84,10 +84,13 @@ class _Side:
     worker: AnyWorker
     samples: list[float] = field(default_factory=list)
     last: TimingRun | None = None
+    repeats: int = 0
+    """Runs inside one sample; 0 until both sides have agreed."""
 
     def turn(self, count: int, timeout_s: float) -> float | RunOutcome:
         """Take one turn and return its median in milliseconds."""
-        answer = self.worker.time(count, flush_l2=True, timeout_s=timeout_s)
+        agreed = {"repeats": self.repeats} if self.repeats > 1 else {}
+        answer = self.worker.time(count, flush_l2=True, timeout_s=timeout_s, **agreed)
         if isinstance(answer, RunOutcome):
             return answer
         if not answer.samples_ms or min(answer.samples_ms) <= 0:
@@ -182,6 +185,7 @@ def time_in_turns(
     duration_ms = _turns(sides, first=0, count=1, rules=rules)
     if isinstance(duration_ms, RunOutcome):
         return TimingFailure(duration_ms)
+    _agree(sides)
     count = samples_a_turn(max(duration_ms))
     turn_s = max(1e-4, clock.seconds() - started) * count
     failure = _warm(sides, count, rules, clock)
@@ -216,6 +220,13 @@ def _why_dropped(case: int, ratios: Sequence[float], rules: TimingRules) -> str:
         return "a clear loss"
     hopeless = len(ratios) == rules.hopeless_pairs and pair(case, ratios).high < 1 + rules.least_gain
     return "no gain in sight" if hopeless else ""
+
+
+def _agree(sides: tuple[_Side, _Side]) -> None:
+    """Let both sides take as many runs a sample as the shorter one needs: hot runs are faster runs."""
+    wanted = max(side.last.repeats for side in sides if side.last is not None)
+    for side in sides:
+        side.repeats = wanted
 
 
 def samples_a_turn(duration_ms: float) -> int:

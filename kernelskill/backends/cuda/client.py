@@ -124,17 +124,22 @@ class CudaWorker:
         except Failed as failed:
             raise HarnessError(f"the guard bands cannot be read: {failed.outcome.detail}") from failed
 
-    def time(self, samples: int, *, flush_l2: bool, timeout_s: float) -> TimingRun | RunOutcome:
+    def time(
+        self, samples: int, *, flush_l2: bool, timeout_s: float, repeats: int = 0
+    ) -> TimingRun | RunOutcome:
         """Time the plan; every sample starts from the contents of the last `fill`."""
         if self._load_failure is not None:
             return self._load_failure
         try:
-            answer = self._ask({"do": "time", "samples": samples, "flush_l2": flush_l2}, timeout_s)
+            answer = self._ask(
+                {"do": "time", "samples": samples, "flush_l2": flush_l2, "repeats": repeats}, timeout_s
+            )
         except Failed as failed:
             return failed.outcome
         return TimingRun(
             samples_ms=tuple(answer["samples_ms"]),
             evidence="measured",
+            repeats=answer["repeats"],
             launch_share=answer["launch_share"],
             notes=tuple(answer["notes"]),
         )

@@ -141,7 +141,9 @@ class DirectWorker:
         """Return the buffers whose guard bands were written to."""
         return tuple(str(name) for name in self._plain({"do": "damaged_guards"}).get("damaged", ()))
 
-    def time(self, samples: int, *, flush_l2: bool, timeout_s: float) -> TimingRun | RunOutcome:
+    def time(
+        self, samples: int, *, flush_l2: bool, timeout_s: float, repeats: int = 0
+    ) -> TimingRun | RunOutcome:
         """Time the launcher; events and the wall clock must agree, else the wall clock counts."""
         if self._failure is not None:
             return self._failure

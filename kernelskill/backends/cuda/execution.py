@@ -98,19 +98,21 @@ class Execution:
             self._driver.check(code, lowered.describe(where))
         self._driver.synchronize()
 
-    def time(self, samples: int, flush_l2: bool) -> tuple[list[float], list[str]]:
-        """Return samples in ms and notes.
+    def time(self, samples: int, flush_l2: bool, repeats: int) -> tuple[list[float], list[str], int]:
+        """Return samples in ms, notes, and the runs inside each sample.
 
         Raises:
             DriverError: The plan failed.
         """
         self._used = True
         self._shares = self._shares or self._stopwatch.shares(self._current(), self.loaded)
-        taken, notes = self._stopwatch.sample(self._current(), self.loaded, samples, flush_l2=flush_l2)
+        taken, notes, repeats = self._stopwatch.sample(
+            self._current(), self.loaded, samples, flush_l2=flush_l2, repeats=repeats
+        )
         self._driver.synchronize()
         if self.loaded.unreachable:
             notes.append(f"not reset between samples: {', '.join(self.loaded.unreachable)}")
-        return taken, notes
+        return taken, notes, repeats
 
     def launch_share(self) -> dict[str, float]:
         """Return each kernel's share of the kernels' time by display name, as found when the plan was first timed."""

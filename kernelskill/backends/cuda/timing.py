@@ -59,9 +59,9 @@ class Stopwatch:
         return self._overhead_ms
 
     def sample(
-        self, lowered: Lowered, memory: PlanMemory, samples: int, *, flush_l2: bool
-    ) -> tuple[list[float], list[str]]:
-        """Return samples in ms and notes on how they were taken.
+        self, lowered: Lowered, memory: PlanMemory, samples: int, *, flush_l2: bool, repeats: int = 0
+    ) -> tuple[list[float], list[str], int]:
+        """Return samples in ms, notes on how they were taken, and the runs inside each sample.
 
         Every sample starts from the contents of the last fill, and afterwards the memory holds what one
         run makes of them. A plan too short for the events is
@@ -79,7 +79,7 @@ class Stopwatch:
             self._probed = {id(lowered): (lowered, once_ms)}
         else:
             once_ms = known[1]
-        repeats = self._repeats(once_ms)
+        repeats = repeats or self._repeats(once_ms)
         taken = [self._once(lowered, memory, repeats, flush_l2) for _ in range(samples)]
         if repeats > 1:
             self._once(lowered, memory, 1, flush_l2)
@@ -90,7 +90,7 @@ class Stopwatch:
                 f"each sample is the mean of {repeats} runs in a row without a reset: one run takes about "
                 f"{once_ms * 1e3:.1f} us and an empty pair of events {self._overhead_ms * 1e3:.1f} us"
             )
-        return taken, notes
+        return taken, notes, repeats
 
     def shares(self, lowered: Lowered, memory: PlanMemory) -> dict[str, float]:
         """Return each kernel's share of the kernels' time, from one run with events around every launch.

@@ -85,8 +85,11 @@ class WorkerLoop:
             case "damaged_guards":
                 return {"damaged": list(execution.loaded.damaged_guards())}
             case "time":
-                taken, notes = execution.time(int(message["samples"]), bool(message["flush_l2"]))
-                return {"samples_ms": taken, "notes": notes, "launch_share": execution.launch_share()}
+                taken, notes, repeats = execution.time(
+                    int(message["samples"]), bool(message["flush_l2"]), int(message["repeats"])
+                )
+                shares = execution.launch_share()
+                return {"samples_ms": taken, "notes": notes, "repeats": repeats, "launch_share": shares}
             case unknown:
                 raise HarnessError(f"the worker knows no {unknown!r}")
         return {}

@@ -155,7 +155,9 @@ class EmulatedWorker:
         """Return the regions whose guard bands were written to."""
         return tuple(self._ask({"do": "damaged_guards"}, _SET_UP_S)["damaged"])
 
-    def time(self, samples: int, *, flush_l2: bool, timeout_s: float) -> TimingRun | RunOutcome:
+    def time(
+        self, samples: int, *, flush_l2: bool, timeout_s: float, repeats: int = 0
+    ) -> TimingRun | RunOutcome:
         """Estimate the plan's device time from sampled blocks; one value, whatever `samples` says.
 
         The kernels start from the contents of the last `fill`, and leave the memory partly written.
