@@ -19,6 +19,10 @@ struct dim3 { unsigned x, y, z; constexpr dim3(unsigned a = 1, unsigned b = 1, u
 struct float4 { float x, y, z, w; };
 struct int4 { int x, y, z, w; };
 struct uint4 { unsigned x, y, z, w; };
+struct short4 { short x, y, z, w; };
+struct uchar4 { unsigned char x, y, z, w; };
+struct double2 { double x, y; };
+struct longlong2 { long long x, y; };
 static uint3 threadIdx, blockIdx;
 static dim3 blockDim, gridDim;
 using std::max; using std::min; using std::pow; using std::sqrt; using std::fabs; using std::exp;

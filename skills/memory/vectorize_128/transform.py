@@ -1,4 +1,4 @@
-"""Give a thread of an elementwise kernel four neighbouring elements, moved as one vector."""
+"""Give a thread of an elementwise kernel neighbouring elements, moved as one vector."""
 
 from __future__ import annotations
 
@@ -22,8 +22,22 @@ from kernelskill.source.edits import EditSet
 from kernelskill.source.syntax import Node, Span, walk
 from kernelskill.source.unit import SourceUnit
 
-_VECTORS = {"float": "float4", "int": "int4", "unsigned": "uint4"}
-_LANES = "xyzw"
+_VECTORS = {
+    "float": "float4",
+    "int": "int4",
+    "unsigned": "uint4",
+    "short": "short4",
+    "unsigned short": "ushort4",
+    "char": "char4",
+    "signed char": "char4",
+    "unsigned char": "uchar4",
+    "double": "double2",
+    "long": "long2",
+    "unsigned long": "ulong2",
+    "long long": "longlong2",
+    "unsigned long long": "ulonglong2",
+}
+"""Element type to the widest built-in vector of it, 16 bytes at most."""
 _STEPS = frozenset({"expression_statement", "declaration", "compound_statement"})
 _CONDITIONAL = frozenset({"conditional_expression", "lambda_expression"})
 
@@ -51,12 +65,17 @@ class _Plan:
     accesses: tuple[Access, ...]
     assumptions: tuple[str, ...]
 
+    @property
+    def lanes(self) -> str:
+        """Fields of a vector, one an element."""
+        return "xyzw"[: int(_VECTORS[self.arrays[0].element][-1])]
+
 
 def sites(unit: SourceUnit, kernel: KernelDef, context: SkillContext) -> list[Site]:
-    """Offer a kernel that touches 4-byte arrays at its global index only."""
+    """Offer a kernel that touches its arrays at its global index only."""
     plan = _plan(unit, kernel, context)
     names = ", ".join(array.parameter.name for array in plan.arrays)
-    return [Site(key=kernel.name, kernel=kernel.name, reason=f"{names}: one 4-byte element a thread")]
+    return [Site(key=kernel.name, kernel=kernel.name, reason=f"{names}: one element a thread")]
 
 
 def rewrite(unit: SourceUnit, site: Site, parameters: Mapping[str, str], context: SkillContext) -> Rewrite:
@@ -70,7 +89,7 @@ def rewrite(unit: SourceUnit, site: Site, parameters: Mapping[str, str], context
     first = plan.guard.variable.declaration
     last = plan.guarded.wrapper or plan.guarded.work[-1]
     own.replace(Span(first.start_byte, last.end_byte), _text(unit, kernel, plan, context))
-    divide_grids(sets, plan.entries, plan.covers, len(_LANES))
+    divide_grids(sets, plan.entries, plan.covers, len(plan.lanes))
     edits = tuple(edit for each in sets.values() for edit in each.edits)
     note = "pointers that are not aligned to 16 bytes take the general path"
     return Rewrite(edits=edits, assumptions=plan.assumptions, notes=(note,))
@@ -151,13 +170,15 @@ def _arrays(
         written = plain_type(parameter.pointee_type)
         element = plain_type(bindings.get(written, written))
         if element not in _VECTORS:
-            raise SkillRefused(f"{parameter.name!r} has elements of type {element!r}, not of 4 bytes")
+            raise SkillRefused(f"{parameter.name!r} has elements of type {element!r}, which has no vector")
         loaded = own[0].mode.reads
         if not loaded and any(access.mode.writes for access in own[1:]):
             raise SkillRefused(f"{parameter.name!r} is written more than once")
         found.append(
             _Array(parameter, element, loaded or _reads_itself(own), any(a.mode.writes for a in own))
         )
+    if len({_VECTORS[array.element][-1] for array in found}) > 1:
+        raise SkillRefused("its arrays have elements of different sizes")
     if not any(array.is_stored for array in found):
         raise SkillRefused("it stores nothing")
     return tuple(found)
@@ -200,22 +221,23 @@ def _text(unit: SourceUnit, kernel: KernelDef, plan: _Plan, context: SkillContex
         return taken[-1]
 
     group, first, item = fresh("group"), fresh("first"), fresh("item")
-    vectors = {array.parameter.name: fresh(f"{array.parameter.name}_4") for array in plan.arrays}
+    count = len(plan.lanes)
+    vectors = {array.parameter.name: fresh(f"{array.parameter.name}_{count}") for array in plan.arrays}
     bound = unit.text_of(plan.guard.bound)
     bound = bound if plan.guard.bound.type in ("identifier", "number_literal") else f"({bound})"
     pointers = " | ".join(f"(size_t){name}" for name in vectors)
     index = plan.guard.variable
     lines = [
         f"const long long {group} = (long long)blockIdx.x * blockDim.x + threadIdx.x;",
-        f"const long long {first} = 4 * {group};",
-        f"if ({first} + 3 < {bound} && ({pointers}) % 16 == 0) {{",
+        f"const long long {first} = {count} * {group};",
+        f"if ({first} + {count - 1} < {bound} && ({pointers}) % 16 == 0) {{",
     ]
     for array in plan.arrays:
         name, vector = array.parameter.name, _VECTORS[array.element]
         load = f" = reinterpret_cast<const {vector}*>({name})[{group}]" if array.is_loaded else ""
         lines.append(f"    {vector} {vectors[name]}{load};")
     counted = _uses_index(unit, plan)
-    for number, lane in enumerate(_LANES):
+    for number, lane in enumerate(plan.lanes):
         own = (
             f"const {index.base_type} {index.name} = ({index.base_type})({first} + {number}); "
             if counted
@@ -229,7 +251,7 @@ def _text(unit: SourceUnit, kernel: KernelDef, plan: _Plan, context: SkillContex
             lines.append(f"    reinterpret_cast<{vector}*>({name})[{group}] = {vectors[name]};")
     lines.append("} else {")
     lines.append(
-        f"    for (long long {item} = {first}; {item} < {first} + 4 && {item} < {bound}; ++{item}) {{"
+        f"    for (long long {item} = {first}; {item} < {first} + {count} && {item} < {bound}; ++{item}) {{"
     )
     lines.append(f"        const {index.base_type} {index.name} = ({index.base_type}){item};")
     lines += [f"        {unit.text_of(node)}" for node in plan.guarded.work]

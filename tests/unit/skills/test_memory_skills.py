@@ -397,17 +397,54 @@ def test_fresh_memory_needs_no_promise() -> None:
     assert changed_lines(QUALIFY, loop_kernel("y[t] = x[t];", launch=launch))
 
 
-def test_vectors() -> None:
-    source = loop_kernel(
-        "", "const float* x, float* y, int n", "k<<<(n + 127) / 128, 128>>>(x, y, n)"
-    ).replace(
-        "int t = threadIdx.x;",
-        "int i = blockIdx.x * blockDim.x + threadIdx.x;\nif (i >= n) return;\ny[i] += x[i] * i;",
-    )
-    lines = changed_lines(WIDE, source)
-    assert "+ { const int i = (int)(first + 3); y_4.w += x_4.w * i; }" in lines
-    assert "+ if (first + 3 < n && ((size_t)x | (size_t)y) % 16 == 0) {" in lines
-    assert any("<<<(n + 511) / 512, 128>>>" in line for line in lines)
+@pytest.mark.parametrize(
+    ("parameters", "text", "lines"),
+    [
+        (
+            "const float* x, float* y, int n",
+            "int i = blockIdx.x * blockDim.x + threadIdx.x;\nif (i >= n) return;\ny[i] += x[i] * i;",
+            [
+                "const long long group = (long long)blockIdx.x * blockDim.x + threadIdx.x;",
+                "const long long first = 4 * group;",
+                "if (first + 3 < n && ((size_t)x | (size_t)y) % 16 == 0) {",
+                "float4 x_4 = reinterpret_cast<const float4*>(x)[group];",
+                "float4 y_4 = reinterpret_cast<const float4*>(y)[group];",
+                "{ const int i = (int)(first + 3); y_4.w += x_4.w * i; }",
+                "reinterpret_cast<float4*>(y)[group] = y_4;",
+                "for (long long item = first; item < first + 4 && item < n; ++item) {",
+                "<<<(n + 511) / 512, 128>>>",
+            ],
+        ),
+        (
+            "const double* x, double* y, int n",
+            "const size_t k = threadIdx.x + (size_t)blockDim.x * blockIdx.x;\n"
+            "if (k < (size_t)n) { double v = x[k]; /* ] */ y[k] = v * v; } // end",
+            [
+                "const long long first = 2 * group;",
+                "if (first + 1 < ((size_t)n) && ((size_t)x | (size_t)y) % 16 == 0) {",
+                "double2 x_2 = reinterpret_cast<const double2*>(x)[group];",
+                "double2 y_2;",
+                "{ double v = x_2.y; y_2.y = v * v; }",
+                "<<<(n + 255) / 256, 128>>>",
+            ],
+        ),
+        (
+            "const unsigned char* x, unsigned char* y, int n",
+            "int i = blockIdx.x * 128 + threadIdx.x;\nif (n > i)\n    y[i] = 255 - x[i];",
+            ["uchar4 x_4 = reinterpret_cast<const uchar4*>(x)[group];", "{ y_4.z = 255 - x_4.z; }"],
+        ),
+    ],
+)
+def test_vectors(parameters: str, text: str, lines: list[str]) -> None:
+    source = loop_kernel("", parameters, "k<<<(n + 127) / 128, 128>>>(x, y, n)")
+    changed = "\n".join(changed_lines(WIDE, source.replace("int t = threadIdx.x;", text)))
+    assert all(line in changed for line in lines), changed
+
+
+def test_vectors_need_one_size() -> None:
+    source = loop_kernel("", "const double* x, float* y, int n", "k<<<(n + 127) / 128, 128>>>(x, y, n)")
+    text = "int i = blockIdx.x * blockDim.x + threadIdx.x;\nif (i < n) y[i] = x[i];"
+    assert "different sizes" in refusals(WIDE, source.replace("int t = threadIdx.x;", text))[0]
 
 
 @pytest.mark.parametrize(

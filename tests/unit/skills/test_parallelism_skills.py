@@ -7,6 +7,7 @@ import pytest
 from tests.skills.applying import changed_lines, refusals
 
 SHAPE, BOUNDS, STRIDE = "parallelism/block_shape", "parallelism/launch_bounds", "parallelism/grid_stride"
+COARSEN = "parallelism/thread_coarsen"
 INDEX = "int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
 
 
@@ -203,6 +204,60 @@ def test_grid_stride(kernel: str, lines: list[str]) -> None:
 )
 def test_grid_stride_declines(kernel: str, launch: str, reason: str) -> None:
     assert reason in refusals(STRIDE, source(kernel, launch))[0]
+    assert reason in refusals(COARSEN, source(kernel, launch))[0]
+
+
+@pytest.mark.parametrize(
+    ("kernel", "lines"),
+    [
+        (
+            INDEX + "if (i < n) y[i] = x[i]; // copy",
+            [
+                "+ #pragma unroll",
+                "+ for (int part = 0; part < 4; ++part) {",
+                "+ const long long item = ((long long)blockIdx.x * 4 + part) * blockDim.x + threadIdx.x;",
+                "+ if (item >= n) break;",
+                "+ int i = (int)item;",
+                "+ if (i < n) y[i] = x[i]; // copy",
+                "+ }",
+            ],
+        ),
+        (
+            "const float two = 2;\nsize_t i = blockIdx.x * 256 + threadIdx.x;\nif (i >= n + 0) return;\n"
+            "if (x[i] < 0) { return; }\ny[i] = two;",
+            [
+                "+ #pragma unroll",
+                "+ for (int part = 0; part < 4; ++part) {",
+                "+ const long long item = ((long long)blockIdx.x * 4 + part) * blockDim.x + threadIdx.x;",
+                "+ if (item >= (n + 0)) break;",
+                "+ size_t i = (size_t)item;",
+                "+ if (i >= n + 0) continue;",
+                "+ if (x[i] < 0) { continue; }",
+                "+ y[i] = two;",
+                "+ }",
+            ],
+        ),
+        (
+            "int item = 1, part = 2;\n"
+            + INDEX
+            + "if (i >= n) return;\nfor (int j = 0; j < item; ++j) y[i] += part;",
+            [
+                "+ #pragma unroll",
+                "+ for (int part_2 = 0; part_2 < 4; ++part_2) {",
+                "+ const long long item_2 = ((long long)blockIdx.x * 4 + part_2) * blockDim.x + threadIdx.x;",
+                "+ if (item_2 >= n) break;",
+                "+ int i = (int)item_2;",
+                "+ if (i >= n) continue;",
+                "+ for (int j = 0; j < item; ++j) y[i] += part;",
+                "+ }",
+            ],
+        ),
+    ],
+)
+def test_thread_coarsen(kernel: str, lines: list[str]) -> None:
+    text = source(kernel, "k<<<(n + 255) / 256, 256>>>(x, y, n, m);")
+    added = [line for line in changed_lines(COARSEN, text, work="4") if line.startswith("+")]
+    assert added == [*lines, "+ k<<<(n + 1023) / 1024, 256>>>(x, y, n, m);"]
 
 
 STRIDED = "for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) "
