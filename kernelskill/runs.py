@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -89,22 +90,25 @@ class RunFolder:
     @property
     def has_begun(self) -> bool:
         """Whether the log holds a whole line; a run killed before that left nothing to go on with."""
+        return b"\n" in self._log()
+
+    def _log(self) -> bytes:
         try:
-            return b"\n" in self.events.read_bytes()
+            return self.events.read_bytes()
         except (FileNotFoundError, NotADirectoryError):
-            return False
+            return b""
         except OSError as error:
             raise UsageError(
                 f"cannot read {str(self.events)!r}: {error.strerror}", remedy="give a readable run folder"
             ) from error
 
     def require_new(self) -> None:
-        """Refuse a folder that holds a run.
+        """Refuse a folder that holds a run; one that never had a baseline may be started over.
 
         Raises:
             UsageError: It does.
         """
-        if self.has_begun:
+        if b'"kind":"baseline_measured"' in self._log():
             raise UsageError(
                 f"{self.root} already holds a run",
                 remedy=f"continue it with `kernelskill resume {self.root}` or choose another --out",
@@ -145,6 +149,12 @@ class RunFolder:
                 remedy="a run folder holds events.jsonl; see --out of `kernelskill run`",
             )
         return folder
+
+    def clear(self) -> None:
+        """Remove what an earlier attempt without a baseline left; its seeds and answers may stay."""
+        self.events.unlink(missing_ok=True)
+        self.checkpoint.unlink(missing_ok=True)
+        shutil.rmtree(self.task, ignore_errors=True)
 
     def put(self, kind: str, name: str, record: Record) -> None:
         """Keep a record; an existing one of that name is replaced at once or not at all."""

@@ -121,9 +121,11 @@ def report(
     run_folder = RunFolder.open(folder)
     events = list(read_events(run_folder.events))
     if not any(event.kind == "baseline_measured" for event in events):
+        failures = [event for event in events if event.kind == "failed"]
+        reason = f": {failures[-1].error}" if failures else ""
         raise UsageError(
-            f"the run in {str(folder)!r} has no baseline yet",
-            remedy=f"continue it: kernelskill resume {folder}",
+            f"the run in {str(folder)!r} has no baseline yet{reason}",
+            remedy=(failures[-1].remedy if failures else "") or f"continue it: kernelskill resume {folder}",
         )
     view = build_view(run_folder, events)
     if as_json:

@@ -118,14 +118,15 @@ def _baseline(event: BaselineMeasured) -> Line:
     parts = []
     for timing in event.timings:
         roof = roofs.get(timing.case)
-        share = f" ({roof.fraction:.0%} of the roof)" if roof and roof.fraction is not None else ""
+        share = f" ({figures.percent(roof.fraction)} of the roof)" if roof and roof.fraction is not None else ""
         parts.append(figures.timing(timing) + share)
     return Line("original is right: " + ", ".join(parts))
 
 
 def _round(event: RoundStarted | RoundFinished | Ranked) -> Line | None:
     if isinstance(event, RoundStarted):
-        return Line(f"round {event.round}", "head")
+        bases = f", from {1 + len(event.others)} candidates" if event.others else ""
+        return Line(f"round {event.round}{bases}", "head")
     if isinstance(event, Ranked):
         return Line(f"  {event.offered} proposals, {len(event.chosen)} chosen by {event.policy}", "dim")
     return Line(f"  best so far {event.result.best_speedup:.2f}x")

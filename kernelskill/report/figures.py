@@ -62,4 +62,6 @@ def stop_reason(reason: str) -> str:
 
 def percent(value: float | None) -> str:
     """Return a share, or a dash where it is unknown."""
-    return "-" if value is None else f"{value:.0%}"
+    if value is None:
+        return "-"
+    return "<1%" if 0 < value < 0.01 else f"{value:.0%}"

@@ -88,16 +88,18 @@ def assemble_new(
     loaded = load_task(kernel, tests, keep_exact=config.keep_exact)
     weak = gate(loaded, accept_weak=config.accept_weak_test)
     run = RunFolder.create(out)
-    left_behind = write_snapshot(
-        run.task,
-        loaded.task,
-        loaded.original,
-        loaded.tests,
-        generated=loaded.generated,
-        assumptions=loaded.assumptions,
-    )
     with ExitStack() as stack:
         _hold(run, stack)
+        run.require_new()
+        run.clear()
+        left_behind = write_snapshot(
+            run.task,
+            loaded.task,
+            loaded.original,
+            loaded.tests,
+            generated=loaded.generated,
+            assumptions=loaded.assumptions,
+        )
         assembly = _assemble(
             run, loaded, config, around, stack, seeds=SeedFile(run.seeds, around.seed_source)
         )

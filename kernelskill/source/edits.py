@@ -272,8 +272,10 @@ def unified_diff(parent: Candidate, child: Candidate) -> str:
     parts: list[str] = []
     for path in paths:
         before, after = _lines(parent, path), _lines(child, path)
-        old = f"a/{path}" if before is not None else "/dev/null"
-        new = f"b/{path}" if after is not None else "/dev/null"
+        # A tab ends a name with spaces for whoever applies the diff, as git writes it.
+        end = "\t" if " " in path else ""
+        old = f"a/{path}{end}" if before is not None else "/dev/null"
+        new = f"b/{path}{end}" if after is not None else "/dev/null"
         for line in difflib.unified_diff(before or [], after or [], old, new):
             parts.append(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n")
     return "".join(parts)

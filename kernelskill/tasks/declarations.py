@@ -96,7 +96,10 @@ def configuration_of(given: Any) -> Configuration:
         raise TaskError("launch returned no dict", remedy="return dict(grid=..., block=..., shared=0)")
     for name in given:
         if name not in known:
-            raise TaskError(f"launch returned {name!r}{suggestion(str(name), known)}")
+            raise TaskError(
+                f"launch returned the unknown entry {name!r}{suggestion(str(name), known)}",
+                remedy="return dict(grid=..., block=..., shared=0)",
+            )
     for name in ("grid", "block"):
         if name not in given:
             raise TaskError(f"launch returned no {name}", remedy="return dict(grid=..., block=...)")

@@ -25,7 +25,9 @@ def test_a_missing_or_damaged_record_is_named(tmp_path: Path) -> None:
 
 
 def test_a_folder_with_a_run_is_not_started_over(tmp_path: Path) -> None:
-    (tmp_path / "events.jsonl").write_text("{}\n")
+    (tmp_path / "events.jsonl").write_text('{"kind":"run_started"}\n')
+    RunFolder.create(tmp_path)
+    (tmp_path / "events.jsonl").write_text('{"kind":"baseline_measured"}\n')
     with pytest.raises(UsageError, match="already holds a run") as error:
         RunFolder.create(tmp_path)
     assert "resume" in error.value.remedy
