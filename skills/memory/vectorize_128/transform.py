@@ -28,7 +28,6 @@ _VECTORS = {
     "unsigned": "uint4",
     "short": "short4",
     "unsigned short": "ushort4",
-    "char": "char4",
     "signed char": "char4",
     "unsigned char": "uchar4",
     "double": "double2",
