@@ -78,12 +78,7 @@ def run_of(unit: SourceUnit, kernel: KernelDef, loop: Loop, access: Access) -> R
     text = unit.text_of(access.node)
     where = f"line {access.line}: what {text} touches"
     argument = access.node.child_by_field_name("argument")
-    commented = any(node.type == "comment" for node in walk(access.node))
-    if (
-        access.node.type not in ("subscript_expression", "pointer_expression")
-        or argument is None
-        or commented
-    ):
+    if access.node.type not in ("subscript_expression", "pointer_expression") or argument is None:
         raise SkillRefused(f"{where} can't be bounded: it is no plain element")
     size = f"sizeof({access.element_type or text})"
     uses = _uses_of_variable(unit, kernel, loop, access.node)
@@ -91,7 +86,8 @@ def run_of(unit: SourceUnit, kernel: KernelDef, loop: Loop, access: Access) -> R
         if not _is_known_before(unit, kernel, loop, part, uses):
             raise SkillRefused(f"{where} can't be bounded before the loop on line {loop.line}")
     if not uses:
-        return Run(access.base, text, text, size, Order.ONE)
+        own = _with(unit, access.node, [], "")
+        return Run(access.base, own, own, size, Order.ONE)
     atom = index_reader(unit, kernel).loop_atom(loop)
     factor = access.index.coefficient(atom) if access.index is not None else None
     if factor is None or access.node.type != "subscript_expression":
@@ -216,9 +212,10 @@ def _operand(unit: SourceUnit, node: Node) -> str:
 
 
 def _with(unit: SourceUnit, node: Node, uses: list[Node], value: str) -> str:
-    """Return the text of an element with the loop's variable replaced, on one line."""
+    """Return the text of an element with the loop's variable replaced, on one line and without comments."""
     text, position = "", node.start_byte
-    for use in uses:
-        text += unit.text_of(Span(position, use.start_byte)) + value
-        position = use.end_byte
+    for entry in walk(node):
+        if entry.type == "comment" or entry in uses:
+            text += unit.text_of(Span(position, entry.start_byte)) + (value if entry in uses else "")
+            position = entry.end_byte
     return " ".join((text + unit.text_of(Span(position, node.end_byte))).split())

@@ -256,6 +256,10 @@ def test_keep_in_register(text: str, promises: list[Promise], lines: list[str]) 
         ),
         ("for (size_t j = 0; j < n; ++j) { y[t] += 1; z[j] = 2; }", ["&z[0]", "&z[(unsigned long)n - 1] +"]),
         ("for (int j = t; j < n; j += blockDim.x) { y[t] += 1; z[j] = 2; }", ["&z[t]", "&z[n - 1]"]),
+        (
+            "for (int j = 0; j < n; ++j) { y[t] += 1; z[2 /* ] */ * // [\n j] = z[t /* , */]; }",
+            ["&z[2 * 0]", "&z[2 * ((long long)n - 1)]", "&z[t ]"],
+        ),
     ],
 )
 def test_runs_of_a_loop(loop: str, run: list[str]) -> None:
