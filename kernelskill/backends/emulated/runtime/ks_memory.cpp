@@ -83,7 +83,10 @@ uint8_t* ks_check(Thread& t, uint64_t address, uint64_t size, int32_t site, int3
 
 // Reserve address space; nothing in it can be touched before ks_commit.
 uint64_t ks_reserve(uint64_t bytes) {
-  void* range = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  // The same addresses in every process where they are free: the traced cache's sets go by them, and
+  // estimates should not vary with the address space layout.
+  void* wanted = (void*)0x600000000000ull;
+  void* range = mmap(wanted, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   return range == MAP_FAILED ? 0 : (uint64_t)range;
 }
 int ks_commit(uint64_t base, uint64_t bytes) {
