@@ -139,7 +139,8 @@ class _Tally:
                 self.max_abs = max(self.max_abs, largest)
                 np.divide(error, size, out=error, where=size > 0)
                 self.max_rel = max(self.max_rel, float(error[size > 0].max(initial=0.0)))
-                return np.logical_not(right)
+                none: Array = np.logical_not(right)
+                return none
             finite = np.isfinite(got) & np.isfinite(expected)
             same = (got == expected) | (np.isnan(got) & np.isnan(expected))
             bad: Array = ~np.where(finite, right, same)
