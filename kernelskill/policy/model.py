@@ -22,7 +22,9 @@ TEMPERATURE = 0.15
 """Difference of ln(speedup) at which a preference is 73 % certain."""
 
 _DENSE_DEVIATION = 0.1
-_HASHED_DEVIATION = 0.2
+_HASHED_DEVIATION = 0.08
+"""So small that doubt about what was never tried does not drown the priors; each skill's own spread
+explores."""
 _NEWTON_STEPS = 30
 _CONVERGED = 1e-8
 

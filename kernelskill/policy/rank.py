@@ -121,19 +121,22 @@ class Policy:
 def choose(values: Array, proposals: Sequence[Proposal], take: int) -> list[int]:
     """Return the indices of the best draws, spread over skills.
 
-    A third of the places at most goes to one skill while others are left: values of one skill's
-    parameters rise and fall together, so that a slate full of them would learn one thing only.
+    Two thirds of the places go to different skills, and no skill gets more than two while others are
+    left: values of one skill's parameters rise and fall together, so that a slate full of them would
+    learn one thing only.
     """
     order = sorted(range(len(proposals)), key=lambda i: (-values[i], proposals[i].id))
-    limit = max(1, -(-take // 3))
     used: Counter[str] = Counter()
-    first: list[int] = []
-    rest: list[int] = []
-    for index in order:
-        skill = proposals[index].steps[-1].skill if proposals[index].steps else proposals[index].specialist
-        (first if used[skill] < limit else rest).append(index)
-        used[skill] += 1
-    return (first + rest)[:take]
+    chosen: list[int] = []
+    for places, most in ((-(-2 * take // 3), 1), (take, 2), (take, len(proposals))):
+        for index in order:
+            skill = (
+                proposals[index].steps[-1].skill if proposals[index].steps else proposals[index].specialist
+            )
+            if len(chosen) < places and index not in chosen and used[skill] < most:
+                chosen.append(index)
+                used[skill] += 1
+    return sorted(chosen, key=order.index)
 
 
 __all__ = ["FEATURE_NAMES", "SCHEMA_VERSION", "ExperienceSource", "Policy", "choose"]

@@ -112,8 +112,9 @@ def test_rows_of_another_length_are_left_out() -> None:
 def test_a_slate_is_spread_over_skills() -> None:
     same = [proposal(f"// u{i}\n", steps=[step("compute/unroll", factor=str(i))]) for i in range(6)]
     other = [proposal("// o\n", steps=[step("memory/other")])]
-    chosen = choose(np.array([9, 8, 7, 6, 5, 4, 0.1]), same + other, 3)
-    assert chosen == [0, 6, 1]
+    assert choose(np.array([9, 8, 7, 6, 5, 4, 0.1]), same + other, 3) == [0, 1, 6]
+    assert choose(np.array([9, 8, 7, 6, 5, 4, 0.1]), same + other, 2) == [0, 6]
+    assert len(choose(np.array([9, 8, 7, 6, 5, 4]), same, 5)) == 5
 
 
 def test_an_empty_slate_is_empty() -> None:
