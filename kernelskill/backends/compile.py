@@ -14,7 +14,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from kernelskill.backends.cubin import read_cubin
+from kernelskill.backends.cubin import machine_code_digest, read_cubin
 from kernelskill.backends.diagnostics import (
     SourceNames,
     compiler_was_killed,
@@ -36,7 +36,7 @@ from kernelskill.schema.build import Build, BuildFailure, KernelResources
 from kernelskill.schema.candidate import Candidate
 from kernelskill.schema.task import Signature
 
-_VERSION = 1
+_VERSION = 2
 """Raised whenever a build of the same inputs would come out otherwise."""
 _RECORD = "build.json"
 _FAILURE = "failure.json"
@@ -200,6 +200,7 @@ class _Job:
             folder="",
             architecture=self._architecture,
             device_code=sha256_bytes(cubin),
+            machine_code=machine_code_digest(cubin),
             kernels=tuple(_with_usage(kernel, usage.get(kernel.name)) for kernel in kernels),
             variables=variables,
             undefined_symbols=ElfFile(host, "host.so").unprovided_symbols(),

@@ -10,6 +10,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from hashlib import sha256
 
 from kernelskill.backends.demangle import display_name
 from kernelskill.backends.elf import ElfFile, Section, Symbol
@@ -47,6 +48,31 @@ def read_cubin(data: bytes) -> tuple[tuple[KernelResources, ...], tuple[DeviceVa
 class _KernelInfo:
     parameters: dict[int, KernelParameter] = field(default_factory=dict)
     max_threads: int = 0
+
+
+_MACHINE_CODE = (".text.", ".nv.constant", ".nv.global")
+
+
+def machine_code_digest(data: bytes) -> str:
+    """Return a SHA-256 over what the GPU executes: instructions, constants, variables and resources.
+
+    Line tables and source paths are left out, so that two sources that compile to the same program
+    have the same digest.
+
+    Raises:
+        ArtifactCorrupt: It is no cubin.
+    """
+    elf = ElfFile(data, "the cubin")
+    digest = sha256()
+    for section in sorted(elf.sections, key=lambda section: section.name):
+        if section.name.startswith(_MACHINE_CODE):
+            digest.update(f"{section.name} {section.size}".encode())
+            digest.update(elf.content(section) if section.has_bytes else b"")
+    for kernel in read_cubin(data)[0]:
+        digest.update(
+            f"{kernel.name} {kernel.registers} {kernel.static_shared_bytes} {kernel.parameters}".encode()
+        )
+    return digest.hexdigest()
 
 
 def _kernels(elf: ElfFile) -> Iterator[KernelResources]:

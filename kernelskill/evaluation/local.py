@@ -24,6 +24,7 @@ from kernelskill.evaluation.store import EvaluationStore
 from kernelskill.evaluation.time_stage import TimeStage
 from kernelskill.evaluation.timing import TimingRules
 from kernelskill.evaluation.trials import TrialSource, ValueSource
+from kernelskill.evaluation.twins import TimedPrograms, are_twins, evaluation_of_twin
 from kernelskill.evaluation.user_baseline import time_user_baseline
 from kernelskill.evaluation.workshop import Workshop
 from kernelskill.events import Clock
@@ -95,6 +96,7 @@ class LocalEvaluator:
         self._values = values
         self._closes = closes
         self._stages: dict[str, TimeStage] = {}
+        self._timed = TimedPrograms()
         self._device = threading.Lock()
 
     def conditions(self) -> Conditions:
@@ -118,6 +120,7 @@ class LocalEvaluator:
         """
         found = self.store.get(request.key)
         if found is not None:
+            self._timed.add(request, found)
             return found
         pool = self.seeds.find(request.seed_pool)
         try:
@@ -130,6 +133,7 @@ class LocalEvaluator:
             except WorkerDied as second:
                 evaluation = self._spoilt(request, second, trouble)
         self.store.put(evaluation)
+        self._timed.add(request, evaluation)
         return evaluation
 
     def demands(self, pool: SeedPool) -> Demands:
@@ -200,10 +204,28 @@ class LocalEvaluator:
     def _answer(self, request: Request, pool: SeedPool, trouble: tuple[str, ...]) -> Evaluation:
         if request.stage == "check":
             return self._check(request, pool, trouble)
+        twin = self._twin(request, pool)
+        if twin is not None:
+            return twin
         check = self.evaluate(request.model_copy(update={"stage": "check", "incumbent": None}))
         if not check.passed:
             return check.model_copy(update={"key": request.key, "stage": "time"})
         return self._time(request, pool, check, trouble)
+
+    def _twin(self, request: Request, pool: SeedPool) -> Evaluation | None:
+        """Return the answer for a candidate that is a program already timed beside the same incumbent."""
+        incumbent = request.incumbent
+        if request.depth != "search" or incumbent is None or incumbent == request.candidate:
+            return None
+        build = self._workshop.build(request.candidate)
+        if isinstance(build, BuildFailure):
+            return None
+        calls = self._protocol_of(pool, self.demands(pool)).plain_calls()
+        for known in self._timed.like(build, incumbent):
+            other = self._workshop.build(known.candidate)
+            if isinstance(other, Build) and are_twins(self._workshop, build, other, calls):
+                return evaluation_of_twin(known, request, build)
+        return None
 
     def _check(self, request: Request, pool: SeedPool, trouble: tuple[str, ...]) -> Evaluation:
         seconds: list[StageSeconds] = []
@@ -234,6 +256,7 @@ class LocalEvaluator:
         notes = [f"the launcher ran itself, since it cannot be recorded: {refused.reason}"] if refused else []
         facts = plan_facts(plan, directly=bool(refused)) | {
             "kernels": build.kernels,
+            "machine_code": build.machine_code,
             "commands": build.commands,
             "status": report.status,
             "detail": report.detail,

@@ -48,6 +48,8 @@ class Build(Record):
     """For example `sm_90a`."""
     device_code: str
     """SHA-256 of `device.cubin`."""
+    machine_code: str = ""
+    """SHA-256 over instructions, constants and resources alone: equal where only names of lines differ."""
     kernels: tuple[KernelResources, ...]
     variables: tuple[DeviceVariable, ...] = ()
     undefined_symbols: tuple[str, ...] = ()

@@ -161,6 +161,8 @@ class Evaluation(Record):
     baseline_timings: tuple[Timing, ...] = ()
     """The user's `baseline()`, where test.py has one, timed in the same run."""
     kernels: tuple[KernelResources, ...] = ()
+    machine_code: str = ""
+    """Digest of what the GPU executes, as `Build.machine_code`; empty where nothing was built."""
     execution: Literal["replayed", "direct", "none"] = "none"
     """`direct`: the launcher could not be recorded and ran itself; a label for people to see."""
     allocations: int = 0
