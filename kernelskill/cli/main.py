@@ -23,6 +23,8 @@ from kernelskill.errors import KernelSkillError
 app = typer.Typer(
     name="kernelskill",
     help="Take a CUDA kernel that is right but slow and return one that is right and fast, with proof.",
+    epilog="Begin with `kernelskill doctor`. No test.py yet? `kernelskill init kernel.cu` drafts one. "
+    "Then: `kernelskill run kernel.cu --tests test.py`",
     no_args_is_help=True,
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,

@@ -19,29 +19,52 @@ Device = Annotated[
     str | None,
     typer.Option(
         "--device",
+        metavar="DEVICE",
         help="auto, cuda:N, emulated[:GPU], spool:DIR or replay:PATH. Default: auto.",
         show_default=False,
     ),
 ]
 Rounds = Annotated[
-    int | None, typer.Option("--rounds", min=0, help="Most rounds. Default: 8.", show_default=False)
+    int | None,
+    typer.Option("--rounds", min=0, metavar="N", help="Most rounds. Default: 8.", show_default=False),
 ]
 Patience = Annotated[
     int | None,
     typer.Option(
-        "--patience", min=1, help="Stop after so many rounds without gain. Default: 3.", show_default=False
+        "--patience",
+        min=1,
+        metavar="N",
+        help="Stop after so many rounds without gain. Default: 3.",
+        show_default=False,
     ),
 ]
 Budget = Annotated[
-    str | None, typer.Option("--budget", help="Device time, for example 40s or 5m.", show_default=False)
+    str | None,
+    typer.Option(
+        "--budget",
+        metavar="TIME",
+        help="Stop after so much device time, for example 40s or 5m.",
+        show_default=False,
+    ),
 ]
-Wall = Annotated[str | None, typer.Option("--wall", help="Wall time, for example 10m.", show_default=False)]
+Wall = Annotated[
+    str | None,
+    typer.Option(
+        "--wall", metavar="TIME", help="Stop after so much wall time, for example 10m.", show_default=False
+    ),
+]
 Seed = Annotated[
     int | None,
-    typer.Option("--seed", help="Seed of the search. The test data's seeds are secret.", show_default=False),
+    typer.Option(
+        "--seed",
+        metavar="N",
+        help="Seed of the search. The test data's seeds are secret.",
+        show_default=False,
+    ),
 ]
 OnlyKernel = Annotated[
-    str | None, typer.Option("--only-kernel", help="Rewrite this kernel alone.", show_default=False)
+    str | None,
+    typer.Option("--only-kernel", metavar="NAME", help="Rewrite this kernel alone.", show_default=False),
 ]
 KeepExact = Annotated[
     bool | None,

@@ -77,7 +77,7 @@ class RichProgress:
         self._status: Status | None = None
 
     def __call__(self, event: Event) -> None:
-        line = line_of(event)
+        line = line_of(event, self._console.width)
         if line is not None:
             self._console.print(_styled(line))
         if self._status is not None:
@@ -88,7 +88,7 @@ class RichProgress:
             self._status.update(text)
 
     def __enter__(self) -> RichProgress:
-        self._status = self._console.status("building and checking the original", spinner="dots")
+        self._status = self._console.status("reading the kernel and its test", spinner="dots")
         self._status.start()
         return self
 

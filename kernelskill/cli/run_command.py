@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kernelskill.cli import options
-from kernelskill.cli.progress import make_progress, spinner
+from kernelskill.cli.progress import make_progress
 from kernelskill.errors import UsageError
 from kernelskill.events import read_events
 from kernelskill.runs import RunFolder, SystemClock, new_run_name
@@ -17,9 +17,11 @@ from kernelskill.runs import RunFolder, SystemClock, new_run_name
 if TYPE_CHECKING:
     from kernelskill.report.view import RunView
 
-KernelArgument = Annotated[Path, typer.Argument(help="The .cu file.", show_default=False)]
-TestsOption = Annotated[Path, typer.Option("--tests", "-t", help="Its test.py.", show_default=False)]
-RunArgument = Annotated[Path, typer.Argument(help="The run folder.", show_default=False)]
+KernelArgument = Annotated[Path, typer.Argument(metavar="KERNEL", help="The .cu file.", show_default=False)]
+TestsOption = Annotated[
+    Path, typer.Option("--tests", "-t", metavar="FILE", help="Its test.py.", show_default=False)
+]
+RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="The run folder.", show_default=False)]
 
 
 def run(
@@ -31,7 +33,13 @@ def run(
     budget: options.Budget = None,
     wall: options.Wall = None,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="The run folder. Default: kernelskill-runs/NAME-TIME.")
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="FOLDER",
+            help="The run folder. Default: a new one under kernelskill-runs/.",
+        ),
     ] = None,
     seed: options.Seed = None,
     only_kernel: options.OnlyKernel = None,
@@ -67,12 +75,11 @@ def run(
     )
     folder = out or Path("kernelskill-runs") / new_run_name(kernel.stem, SystemClock().timestamp())
     progress = make_progress(as_json=as_json, quiet=quiet)
-    with options.stop_on_interrupt() as stop:
-        with spinner("reading the kernel and its test", shown=not (as_json or quiet)):
-            session = Session.start(
-                kernel, tests, config, folder, sinks=(progress,), stop=stop, waiting=progress.say
-            )
-        with session, progress:
+    with options.stop_on_interrupt() as stop, progress:
+        session = Session.start(
+            kernel, tests, config, folder, sinks=(progress,), stop=stop, waiting=progress.say
+        )
+        with session:
             view = session.run()
     _print_result(view, folder, as_json=as_json)
 
@@ -81,7 +88,7 @@ def resume(
     folder: RunArgument,
     device: options.Device = None,
     rounds: Annotated[
-        int, typer.Option("--more-rounds", min=0, help="Rounds beyond those asked for before.")
+        int, typer.Option("--more-rounds", min=0, metavar="N", help="Rounds beyond those asked for before.")
     ] = 0,
     no_wait: options.NoWait = False,
     as_json: options.Json = False,
@@ -91,7 +98,7 @@ def resume(
     from kernelskill.session import Session
 
     progress = make_progress(as_json=as_json, quiet=quiet)
-    with options.stop_on_interrupt() as stop:
+    with options.stop_on_interrupt() as stop, progress:
         session = Session.resume(
             folder,
             device=device or "",
@@ -101,7 +108,7 @@ def resume(
             more_rounds=rounds,
             wait=not no_wait,
         )
-        with session, progress:
+        with session:
             view = session.run()
     _print_result(view, folder, as_json=as_json)
 

@@ -24,7 +24,7 @@ FolderOption = Annotated[
 
 @app.command("list")
 def list_skills(as_json: JsonOption = False, folders: FolderOption = None) -> None:
-    """List every skill with what it removes and how it has done so far."""
+    """List every skill with what it does to results and how often it won of the times it was measured."""
     from rich.console import Console
     from rich.table import Table
 
@@ -37,17 +37,18 @@ def list_skills(as_json: JsonOption = False, folders: FolderOption = None) -> No
         ]
         typer.echo(json.dumps(rows, indent=1))
         return
-    table = Table("skill", "title", "kind", "results", "removes", "tried", "won", box=None, pad_edge=False)
+    # What a skill removes is many words; `show` has them.
+    table = Table(box=None, pad_edge=False)
+    for name in ("skill", "results", "won"):
+        table.add_column(name, no_wrap=True)
+    table.add_column("what it does")
     for skill in library.all():
         record = records.get(skill.id)
         table.add_row(
             skill.id,
-            skill.title,
-            "mechanical" if skill.mechanical else "model",
             skill.exactness.value,
-            ", ".join(trigger.value for trigger in skill.triggers) or "-",
-            str(record.tried) if record else "0",
-            str(record.won) if record else "0",
+            f"{record.won}/{record.tried}" if record else "-",
+            skill.title if skill.mechanical else f"{skill.title} (by a model)",
         )
     Console(highlight=False).print(table)
 

@@ -42,11 +42,19 @@ _VERDICTS: dict[VerdictKind, tuple[str, Tone]] = {
     VerdictKind.REGRESSED_CASE: ("-", "dim"),
     VerdictKind.REFUSED: ("x", "bad"),
 }
-_LABEL_WIDTH = 52
+_WIDTH = 96
+_LABEL_WIDTHS = (12, 52)
+"""Of a candidate's label: at least and at most, as the terminal has room."""
+_GAIN_WIDTH = 44
 
 
-def line_of(event: Event) -> Line | None:
-    """Return the line for an event, or None where it says nothing to a person."""
+def line_of(event: Event, width: int = _WIDTH) -> Line | None:
+    """Return the line for an event, or None where it says nothing to a person.
+
+    Args:
+        event: What happened.
+        width: Columns of the terminal.
+    """
     match event:
         case RunStarted() | RunResumed():
             return _start(event)
@@ -57,7 +65,7 @@ def line_of(event: Event) -> Line | None:
         case Diagnosed():
             return _diagnosis(event)
         case Judged():
-            return _judged(event)
+            return _judged(event, width)
         case _:
             return _end(event)
 
@@ -93,6 +101,10 @@ def waiting_for(event: Event) -> str:
             return "writing the results"
         case RoundFinished():
             return "choosing what to do next"
+        case RunFinished():
+            return "writing the results"
+        case _ if event.round == 0:
+            return "building, checking and timing the original"
         case _:
             return f"round {event.round}: building, checking and timing"
 
@@ -118,7 +130,9 @@ def _baseline(event: BaselineMeasured) -> Line:
     parts = []
     for timing in event.timings:
         roof = roofs.get(timing.case)
-        share = f" ({figures.percent(roof.fraction)} of the roof)" if roof and roof.fraction is not None else ""
+        share = (
+            f" ({figures.percent(roof.fraction)} of the roof)" if roof and roof.fraction is not None else ""
+        )
         parts.append(figures.timing(timing) + share)
     return Line("original is right: " + ", ".join(parts))
 
@@ -139,16 +153,17 @@ def _diagnosis(event: Diagnosed) -> Line:
     return Line(f"  limit: {first.kind.value.replace('_', ' ')} in {first.kernel}: {first.summary}")
 
 
-def _judged(event: Judged) -> Line:
+def _judged(event: Judged, width: int) -> Line:
     mark, tone = _VERDICTS[event.verdict.kind]
+    room = max(_LABEL_WIDTHS[0], min(_LABEL_WIDTHS[1], width - _GAIN_WIDTH))
     label = f"both: {event.label}" if event.combined else event.label
-    label = label if len(label) <= _LABEL_WIDTH else label[: _LABEL_WIDTH - 3] + "..."
+    label = label if len(label) <= room else label[: room - 3] + "..."
     if event.verdict.speedup is None:
-        return Line(f"  {mark} {label:<{_LABEL_WIDTH}} {event.verdict.reason[:100]}", tone)
+        return Line(f"  {mark} {label:<{room}} {event.verdict.reason[:100]}", tone)
     gain = f"{event.verdict.speedup:6.2f}x over its base"
     total = f", {event.speedup_to_original:.2f}x in all" if event.speedup_to_original else ""
     estimated = "~" if event.verdict.evidence == "estimated" else " "
-    return Line(f"  {mark} {label:<{_LABEL_WIDTH}} {estimated}{gain}{total}", tone)
+    return Line(f"  {mark} {label:<{room}} {estimated}{gain}{total}", tone)
 
 
 def _finished(event: RunFinished) -> Line:

@@ -1,0 +1,29 @@
+"""The shape of a round's graph."""
+
+from kernelskill.graph.build import build_round
+from kernelskill.graph.state import initial_state
+
+
+def test_the_graph_is_the_picture_of_the_architecture() -> None:
+    graph = build_round(("compute", "memory"), None).get_graph()
+    edges = {(edge.source, edge.target) for edge in graph.edges}
+    for wanted in (
+        ("profiler", "coordinator"),
+        ("coordinator", "compute"),
+        ("coordinator", "memory"),
+        ("coordinator", "policy"),
+        ("compute", "policy"),
+        ("memory", "policy"),
+        ("policy", "evaluator"),
+        ("evaluator", "verifier"),
+        ("verifier", "combiner"),
+        ("combiner", "evaluator"),
+        ("combiner", "experience"),
+    ):
+        assert wanted in edges
+    assert len(graph.nodes) == 2 + 2 + 7
+
+
+def test_a_round_begins_with_nothing_offered() -> None:
+    state = initial_state(3, ["a"])
+    assert (state["round"], state["bases"], state["offers"]) == (3, ["a"], [])
