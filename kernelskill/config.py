@@ -56,8 +56,6 @@ class RunConfig(Record):
     """Measure the winner against the original again with fresh seeds in a fresh process."""
     wait: bool = True
     """Whether to wait for the workers of a spool folder; if not, the run ends with its jobs waiting."""
-    builds: int = Field(default=0, ge=0)
-    """Builds at once; 0: the number of processors."""
 
 
 def load_config(overrides: Mapping[str, Any], *, folder: Path, environment: Mapping[str, str]) -> RunConfig:

@@ -14,7 +14,6 @@ failing harness is an exception.
         DeviceUnavailable         3
         ProfilerUnavailable       3
       JobsWaiting                 4   work was handed to other machines and is not answered yet
-      BudgetExceeded              5
       HarnessError                6   our own machinery failed
         WorkerDied                6
         ArtifactCorrupt           6
@@ -84,12 +83,6 @@ class JobsWaiting(KernelSkillError):
     """Jobs wait in a spool folder; a later resume takes up their answers."""
 
     exit_code = 4
-
-
-class BudgetExceeded(KernelSkillError):
-    """A limit of the run was reached before it could do anything useful."""
-
-    exit_code = 5
 
 
 class HarnessError(KernelSkillError):

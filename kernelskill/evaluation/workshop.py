@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 import threading
@@ -19,7 +20,8 @@ from kernelskill.schema.candidate import Candidate
 from kernelskill.schema.task import Task
 
 KEPT_PLANS = 32
-BUILD_THREADS = 2
+BUILD_THREADS = max(2, min(8, (os.cpu_count() or 2) // 2))
+"""The other cores belong to what is being checked and timed."""
 
 
 class Workshop:

@@ -1,0 +1,41 @@
+"""The main job on every task of the core suite, on the emulated device: each ends right."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kernelskill.tasks.suite import load_suite
+
+TASKS = [entry.name for entry in load_suite("core").entries]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("task", TASKS)
+def test_the_main_job_ends_right(task: str, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "kernelskill", "bench", "core", "--only", task, "--device", "emulated"]
+    environment = {
+        **os.environ,
+        "KERNELSKILL_SLATE": "2",
+        "KERNELSKILL_TRIALS": "1",
+        "KERNELSKILL_CONFIRM": "false",
+    }
+    done = subprocess.run(
+        [*command, "--rounds", "1", "--no-learn", "--out", str(tmp_path / "bench"), "--json"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment,
+        timeout=900,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    (row,) = json.loads(done.stdout)["rows"]
+    assert row["outcome"] in ("improved", "no gain")
+    assert row["evidence"] == "estimated"
+    assert row["cases"]
+    folder = tmp_path / "bench" / task
+    assert (folder / "report.md").is_file()
+    assert list((folder / "result").rglob("*.cu"))
