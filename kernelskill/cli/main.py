@@ -72,7 +72,7 @@ def main(arguments: list[str] | None = None) -> None:
 def run_program(arguments: list[str]) -> int:
     """Run one command and return its exit code.
 
-    0 success, 1 or 2 wrong use, 3 a tool or device is missing, 5 a limit was reached, 6 our own
+    0 success, 1 or 2 wrong use, 3 a tool or device is missing, 4 jobs wait in a spool folder, 6 our own
     machinery failed, 130 interrupted.
     """
     try:

@@ -52,9 +52,7 @@ def test_two_runs_on_the_emulated_device_write_the_same_log_and_a_replay_finds_t
 
 
 def differing(first: bytes, second: bytes) -> list[tuple[bytes, bytes]]:
-    return [
-        pair for pair in zip(first.split(b"\n"), second.split(b"\n"), strict=True) if pair[0] != pair[1]
-    ]
+    return [pair for pair in zip(first.split(b"\n"), second.split(b"\n"), strict=True) if pair[0] != pair[1]]
 
 
 def judgements(log: bytes) -> list[bytes]:
