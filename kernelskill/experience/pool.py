@@ -6,12 +6,14 @@ Recording is idempotent by id. What ships with kernelskill is read as JSON Lines
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 from sqlalchemy import (
     Column,
+    Connection,
     Float,
     Integer,
     MetaData,
@@ -27,7 +29,7 @@ from sqlalchemy.dialects.sqlite import insert
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
-from kernelskill.errors import ArtifactCorrupt
+from kernelskill.errors import ArtifactCorrupt, HarnessError
 from kernelskill.schema.device import Evidence
 from kernelskill.schema.experience import Experience
 from kernelskill.schema.proposal import Slate
@@ -111,7 +113,7 @@ class ExperiencePool:
         Returns:
             The number of outcomes in the pool, shipped ones not counted.
         """
-        with self._engine.begin() as connection:
+        with self._transaction() as connection:
             start = connection.execute(select(func.count()).select_from(_EXPERIENCES)).scalar_one()
         rows = [_row(experience, start + offset) for offset, experience in enumerate(experiences)]
         if rows:
@@ -120,12 +122,12 @@ class ExperiencePool:
 
     def size(self) -> int:
         """Return the number of recorded outcomes."""
-        with self._engine.begin() as connection:
+        with self._transaction() as connection:
             return int(connection.execute(select(func.count()).select_from(_EXPERIENCES)).scalar_one())
 
     def slate(self, slate_id: str) -> Slate | None:
         """Return a slate by id."""
-        with self._engine.begin() as connection:
+        with self._transaction() as connection:
             text = connection.execute(select(_SLATES.c.record).where(_SLATES.c.id == slate_id)).scalar()
         return None if text is None else Slate.model_validate_json(text)
 
@@ -148,7 +150,7 @@ class ExperiencePool:
             query = query.where(_EXPERIENCES.c.schema_version == schema_version)
         if evidence:
             query = query.where(_EXPERIENCES.c.evidence.in_(evidence))
-        with self._engine.begin() as connection:
+        with self._transaction() as connection:
             texts = list(connection.execute(query).scalars())
         own = [Experience.model_validate_json(text) for text in reversed(texts)]
         shipped = [e for e in self._shipped if _matches(e, schema_version, evidence)]
@@ -167,8 +169,19 @@ class ExperiencePool:
         """Release the file."""
         self._engine.dispose()
 
+    @contextmanager
+    def _transaction(self) -> Iterator[Connection]:
+        try:
+            with self._engine.begin() as connection:
+                yield connection
+        except SQLAlchemyError as error:
+            raise HarnessError(
+                f"the experience pool {str(self._path)!r} cannot be used: {getattr(error, 'orig', None) or error}",
+                remedy="make room or give permission, or go on without it: --no-learn",
+            ) from error
+
     def _insert(self, table: Table, rows: list[dict[str, Any]]) -> None:
-        with self._engine.begin() as connection:
+        with self._transaction() as connection:
             connection.execute(insert(table).on_conflict_do_nothing(index_elements=["id"]), rows)
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelskill.errors import ArtifactCorrupt
+from kernelskill.errors import ArtifactCorrupt, HarnessError
 from kernelskill.experience.pool import ExperiencePool
 from kernelskill.experience.preferences import FAILED_VALUE, preferences
 from kernelskill.schema.evaluation import VerdictKind
@@ -90,3 +90,13 @@ def test_pairs_come_only_from_one_slate_and_include_doing_nothing() -> None:
     pairs = {(p.better, p.worse) for p in preferences(rows)}
     assert pairs == {((1.0,), (2.0,)), ((1.0,), (0.0,)), ((0.0,), (2.0,))}
     assert FAILED_VALUE < 0
+
+
+def test_a_pool_that_cannot_be_used_any_more_is_one_line_with_a_remedy(tmp_path: Path) -> None:
+    pool = ExperiencePool.open(tmp_path / "pool.sqlite")
+    connection = sqlite3.connect(tmp_path / "pool.sqlite")
+    connection.execute("DROP TABLE experiences")
+    connection.close()
+    with pytest.raises(HarnessError, match=r"pool\.sqlite.*no such table") as caught:
+        pool.size()
+    assert "--no-learn" in caught.value.remedy
