@@ -28,6 +28,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.sqlite import insert
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import NullPool
+from sqlalchemy.schema import CreateIndex, CreateTable
 
 from kernelskill.errors import ArtifactCorrupt, HarnessError
 from kernelskill.schema.device import Evidence
@@ -94,7 +95,11 @@ class ExperiencePool:
         path.parent.mkdir(parents=True, exist_ok=True)
         pool = ExperiencePool(path, tuple(_read_shipped(shipped)) if shipped else ())
         try:
-            _METADATA.create_all(pool._engine)
+            with pool._engine.begin() as connection:
+                for table in _METADATA.sorted_tables:
+                    connection.execute(CreateTable(table, if_not_exists=True))
+                    for index in sorted(table.indexes, key=lambda index: str(index.name)):
+                        connection.execute(CreateIndex(index, if_not_exists=True))
         except SQLAlchemyError as error:
             raise ArtifactCorrupt(
                 f"{path} is no experience pool: {error.__class__.__name__}",
@@ -186,9 +191,9 @@ class ExperiencePool:
 
 
 def _configure(connection: Any, _record: Any) -> None:
-    # Several runs may write at once: wait for each other and never lose a finished transaction.
+    # Several runs may write at once and wait for each other. The journal's mode is left alone: to change
+    # it needs the file alone, which fails at once, without waiting, when two runs start together.
     cursor = connection.cursor()
-    cursor.execute("PRAGMA journal_mode=WAL")
     cursor.execute("PRAGMA busy_timeout=30000")
     cursor.close()
 

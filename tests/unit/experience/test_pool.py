@@ -1,5 +1,6 @@
 import multiprocessing
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -78,7 +79,8 @@ def test_two_processes_write_at_once_and_nothing_is_lost(tmp_path: Path) -> None
     for writer in writers:
         writer.join()
     assert ExperiencePool.open(path).size() == 40
-    assert sqlite3.connect(path).execute("pragma integrity_check").fetchone() == ("ok",)
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("pragma integrity_check").fetchone() == ("ok",)
 
 
 def test_pairs_come_only_from_one_slate_and_include_doing_nothing() -> None:
