@@ -132,7 +132,7 @@ def test_skills_are_listed_and_shown(tmp_path: Path) -> None:
         assert row["id"] in listed, "an id is cut short"
     shown = optimised("skills", "show", "unroll", cwd=tmp_path).stdout
     assert shown.startswith("compute/unroll: ")
-    for word in ("results", "exact", "parameters", "expected", "not tried on a GPU yet", "When", "Pitfalls"):
+    for word in ("results", "exact", "parameters", "expected", "record", "When", "Pitfalls"):
         assert word in shown
     one = json.loads(optimised("skills", "show", "compute/unroll", "--json", cwd=tmp_path).stdout)
     assert (one["id"], one["tried"]) == ("compute/unroll", 0)
