@@ -135,7 +135,9 @@ def test_skills_are_listed_and_shown(tmp_path: Path) -> None:
     for word in ("results", "exact", "parameters", "expected", "record", "When", "Pitfalls"):
         assert word in shown
     one = json.loads(optimised("skills", "show", "compute/unroll", "--json", cwd=tmp_path).stdout)
-    assert (one["id"], one["tried"]) == ("compute/unroll", 0)
+    # The experience that ships with kernelskill counts: a new installation has been on a GPU before.
+    assert one["id"] == "compute/unroll"
+    assert one["tried"] >= one["won"] > 0
 
 
 def test_a_folder_of_own_skills_is_listed_too(tmp_path: Path) -> None:
