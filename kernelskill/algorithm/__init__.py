@@ -1,1 +1,1 @@
-"""Lift CUDA to an Algorithm, schedule it and emit CUDA again. Nothing lives here yet."""
+"""Lift CUDA to an Algorithm, schedule it and emit CUDA again."""

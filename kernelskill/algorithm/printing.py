@@ -1,0 +1,135 @@
+"""C text of expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from kernelskill.algorithm.expression import (
+    Binary,
+    Call,
+    Cast,
+    Expression,
+    Fold,
+    Load,
+    Num,
+    Poly,
+    Reduce,
+    Select,
+    Sym,
+    Unary,
+)
+from kernelskill.algorithm.types import cuda_name
+
+Leaf = Callable[[Expression], str | None]
+"""Gives the text of a node, or None to print it as usual."""
+
+_PRECEDENCE = {
+    "||": 1,
+    "&&": 2,
+    "|": 3,
+    "^": 4,
+    "&": 5,
+    "==": 6,
+    "!=": 6,
+    "<": 7,
+    ">": 7,
+    "<=": 7,
+    ">=": 7,
+    "<<": 8,
+    ">>": 8,
+    "+": 9,
+    "-": 9,
+    "*": 10,
+    "/": 10,
+    "%": 10,
+}
+_SELECT, _UNARY, _ATOM = 0, 11, 13
+_MIXED = frozenset({"|", "^", "&", "<<", ">>", "&&"})
+
+
+def show(expression: Expression, leaf: Leaf | None = None, context: int = 0) -> str:
+    """Return the text of an expression; parentheses where the context binds more tightly."""
+    replaced = leaf(expression) if leaf is not None else None
+    if replaced is not None:
+        return replaced
+    text, precedence = _parts(expression, leaf)
+    return f"({text})" if precedence < context else text
+
+
+def _parts(expression: Expression, leaf: Leaf | None) -> tuple[str, int]:
+    match expression:
+        case Sym():
+            return expression.name, _ATOM
+        case Num():
+            return expression.text, _UNARY if expression.text.startswith("-") else _ATOM
+        case Poly():
+            return _poly(expression, leaf)
+        case Binary():
+            return _binary(expression, leaf)
+        case Reduce() | Fold():
+            return _reduction(expression), _ATOM
+    return _simple(expression, leaf)
+
+
+def _simple(expression: Expression, leaf: Leaf | None) -> tuple[str, int]:
+    match expression:
+        case Load():
+            return f"{expression.buffer}[{show(expression.index, leaf)}]", _ATOM
+        case Unary():
+            return f"{expression.op}{show(expression.operand, leaf, _UNARY + 1)}", _UNARY
+        case Call():
+            listed = ", ".join(show(argument, leaf) for argument in expression.arguments)
+            return f"{expression.function}({listed})", _ATOM
+        case Select():
+            sides = show(expression.first, leaf, 1), show(expression.second, leaf)
+            return f"{show(expression.condition, leaf, 1)} ? {sides[0]} : {sides[1]}", _SELECT
+        case Cast():
+            name = cuda_name(expression.kind)
+            if not name.isidentifier():
+                return f"({name}){show(expression.operand, leaf, _UNARY + 1)}", _UNARY
+            return f"{name}({show(expression.operand, leaf)})", _ATOM
+    raise AssertionError(type(expression))
+
+
+def _binary(node: Binary, leaf: Leaf | None) -> tuple[str, int]:
+    precedence = _PRECEDENCE[node.op]
+    # Compilers warn about `a & b + c`: sides of the rarer operators are bracketed unless they are atoms.
+    inner = _UNARY if node.op in _MIXED and node.op != "&&" else precedence
+    left = show(node.left, leaf, inner if node.op != "&&" else 3)
+    right = show(node.right, leaf, max(inner, precedence + 1) if node.op != "&&" else 3)
+    return f"{left} {node.op} {right}", precedence
+
+
+def _poly(node: Poly, leaf: Leaf | None) -> tuple[str, int]:
+    if not node.terms:
+        return "0", _ATOM
+    ordered = sorted(node.terms, key=lambda term: (term[1] < 0, -len(term[0])))
+    text = ""
+    for monomial, factor in ordered:
+        factors = [show(atom, leaf, _UNARY) for atom in monomial]
+        if abs(factor) != 1 or not monomial:
+            factors.append(str(abs(factor)))
+        term = " * ".join(factors)
+        sign = ("-" if not text else " - ") if factor < 0 else ("" if not text else " + ")
+        text += sign + term
+    if len(ordered) > 1:
+        return text, _PRECEDENCE["+"]
+    monomial, factor = ordered[0]
+    if factor < 0:
+        return text, _PRECEDENCE["+"]
+    is_product = len(monomial) > 1 or (factor != 1 and bool(monomial))
+    return text, _PRECEDENCE["*"] if is_product else _ATOM
+
+
+def _reduction(node: Reduce | Fold) -> str:
+    """Return a form for people; emitters lower reductions to loops before they print."""
+    ranges = ", ".join(f"{loop.name} in {show(loop.lower)}..{show(loop.upper)}" for loop in node.loops)
+    if isinstance(node, Reduce):
+        start = show(node.initial)
+        lead = "" if start in ("0", "0.0f", "0.f", "0.0") else f"{start} {node.op} "
+        return f"{lead}reduce[{node.op}; {ranges}]({show(node.body)})"
+    states = ", ".join(
+        f"{state.name} = {show(initial)} -> {show(update)}"
+        for state, initial, update in zip(node.states, node.initials, node.updates, strict=True)
+    )
+    return f"fold[{ranges}]({states}).{node.states[node.index].name}"
