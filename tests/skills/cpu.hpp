@@ -1,4 +1,5 @@
-// Enough of CUDA to run kernels without barriers on the CPU, one thread after the other.
+// Enough of CUDA to run kernels on the CPU: one thread after the other, and where threads wait for one another,
+// the threads of a block as fibres that take turns.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -6,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ucontext.h>
 #include <vector>
 #define __global__
 #define __device__
@@ -40,3 +42,170 @@ template <typename F> void run_grid(dim3 grid, dim3 block, F body) {
             body();
         }
 }
+
+// Threads of a block that wait for one another.
+namespace fibres {
+constexpr unsigned kWarp = 32, kStack = 1 << 16;
+struct Thread {
+    ucontext_t context;
+    bool done, at_barrier;
+    unsigned waits_for;                 // lanes of a warp operation, 0 for none
+    unsigned long long value;           // what this lane brings to it
+    unsigned long long seen[kWarp];     // what the lanes of the mask brought
+};
+inline std::vector<Thread> threads;
+inline std::vector<char> stacks;
+inline ucontext_t scheduler;
+inline unsigned current, votes, voted;
+inline void (*entry)(void*);
+inline void* argument;
+inline void fail(const char* what) { std::puts(what); std::exit(4); }
+inline void start() { entry(argument); threads[current].done = true; }
+inline void yield() { Thread& own = threads[current]; swapcontext(&own.context, &scheduler); }
+inline void barrier() { threads[current].at_barrier = true; yield(); }
+inline unsigned lane() { return current % kWarp; }
+// Every lane of the mask hands over a value; returns when all have.
+inline const unsigned long long* exchange(unsigned mask, unsigned long long value) {
+    Thread& own = threads[current];
+    if (!(mask >> lane() & 1)) fail("a lane outside its mask");
+    own.waits_for = mask;
+    own.value = value;
+    yield();
+    return own.seen;
+}
+inline bool meet(unsigned first, unsigned mask, unsigned long long* values) {
+    for (unsigned l = 0; l < kWarp; ++l) {
+        values[l] = 0xDEADBEEFDEADBEEFull;
+        if (!(mask >> l & 1) || first + l >= threads.size() || threads[first + l].done) continue;
+        if (threads[first + l].waits_for != mask) return false;
+        values[l] = threads[first + l].value;
+    }
+    for (unsigned l = 0; l < kWarp; ++l)
+        if ((mask >> l & 1) && first + l < threads.size() && !threads[first + l].done) {
+            threads[first + l].waits_for = 0;
+            std::copy(values, values + kWarp, threads[first + l].seen);
+        }
+    return true;
+}
+inline bool release() {
+    bool any = false, all = true;
+    unsigned long long values[kWarp];
+    for (unsigned t = 0; t < threads.size(); ++t) {
+        if (threads[t].waits_for) any |= meet(t / kWarp * kWarp, threads[t].waits_for, values);
+        all &= threads[t].done || threads[t].at_barrier;
+    }
+    if (all) {
+        voted = votes;
+        votes = 0;
+        for (Thread& thread : threads) { any |= thread.at_barrier; thread.at_barrier = false; }
+    }
+    return any;
+}
+template <typename F> void run_block(dim3 block, F body) {
+    const unsigned count = block.x * block.y * block.z;
+    threads.resize(count);
+    stacks.resize((size_t)kStack * 1024);
+    entry = [](void* p) { (*(F*)p)(); };
+    argument = &body;
+    for (unsigned t = 0; t < count; ++t) {
+        threads[t].done = threads[t].at_barrier = false;
+        threads[t].waits_for = 0;
+        getcontext(&threads[t].context);
+        threads[t].context.uc_stack.ss_sp = &stacks[(size_t)kStack * t];
+        threads[t].context.uc_stack.ss_size = kStack;
+        threads[t].context.uc_link = &scheduler;
+        makecontext(&threads[t].context, start, 0);
+    }
+    for (bool left = true; left;) {
+        left = false;
+        bool moved = false;
+        for (unsigned t = 0; t < count; ++t) {
+            if (threads[t].done || threads[t].at_barrier || threads[t].waits_for) { left |= !threads[t].done; continue; }
+            current = t;
+            threadIdx = {t % block.x, t / block.x % block.y, t / block.x / block.y};
+            swapcontext(&scheduler, &threads[t].context);
+            left |= !threads[t].done;
+            moved = true;
+        }
+        if (!release() && !moved && left) fail("threads wait for others that never come");
+    }
+}
+template <typename T> unsigned long long bits(T value) {
+    unsigned long long word = 0;
+    std::memcpy(&word, &value, sizeof value);
+    return word;
+}
+template <typename T> T from(unsigned long long word) {
+    T value;
+    std::memcpy(&value, &word, sizeof value);
+    return value;
+}
+}  // namespace fibres
+template <typename F> void run_together(dim3 grid, dim3 block, F body) {
+    if (block.x * block.y * block.z > 1024 || block.x * block.y * block.z == 0) { std::puts("bad block"); std::exit(3); }
+    if (grid.x * grid.y * grid.z == 0) return;
+    gridDim = grid; blockDim = block;
+    for (unsigned z = 0; z < grid.z; ++z) for (unsigned y = 0; y < grid.y; ++y) for (unsigned x = 0; x < grid.x; ++x) {
+        blockIdx = {x, y, z};
+        fibres::run_block(block, body);
+    }
+}
+inline void __syncthreads() { fibres::barrier(); }
+inline int __syncthreads_count(int p) { fibres::votes += p != 0; fibres::barrier(); return fibres::voted; }
+inline int __syncthreads_or(int p) { return __syncthreads_count(p) != 0; }
+inline void __threadfence() {}
+inline void __syncwarp(unsigned mask = 0xffffffffu) { fibres::exchange(mask, 0); }
+template <typename T> T __shfl_sync(unsigned mask, T v, int from, int width = 32) {
+    const unsigned lane = fibres::lane(), base = lane / width * width;
+    return fibres::from<T>(fibres::exchange(mask, fibres::bits(v))[base + (unsigned)from % width]);
+}
+template <typename T> T __shfl_xor_sync(unsigned mask, T v, int with, int width = 32) {
+    const unsigned lane = fibres::lane(), other = lane ^ with;
+    return fibres::from<T>(fibres::exchange(mask, fibres::bits(v))[other < lane / width * width + width ? other : lane]);
+}
+template <typename T> T __shfl_down_sync(unsigned mask, T v, unsigned by, int width = 32) {
+    const unsigned lane = fibres::lane(), other = lane + by;
+    return fibres::from<T>(fibres::exchange(mask, fibres::bits(v))[other < lane / width * width + width ? other : lane]);
+}
+template <typename T> T __shfl_up_sync(unsigned mask, T v, unsigned by, int width = 32) {
+    const unsigned lane = fibres::lane();
+    return fibres::from<T>(fibres::exchange(mask, fibres::bits(v))[lane % width >= by ? lane - by : lane]);
+}
+inline unsigned __ballot_sync(unsigned mask, int p) {
+    const unsigned long long* seen = fibres::exchange(mask, p != 0);
+    unsigned result = 0;
+    for (unsigned l = 0; l < 32; ++l) if (mask >> l & 1) result |= (seen[l] == 1) << l;
+    return result;
+}
+inline int __any_sync(unsigned mask, int p) { return __ballot_sync(mask, p) != 0; }
+template <typename T> unsigned __match_any_sync(unsigned mask, T v) {
+    const unsigned long long* seen = fibres::exchange(mask, fibres::bits(v));
+    unsigned result = 0;
+    for (unsigned l = 0; l < 32; ++l) if (mask >> l & 1) result |= (seen[l] == fibres::bits(v)) << l;
+    return result;
+}
+// Lanes that are not known to wait elsewhere: its own is always one.
+inline unsigned __activemask() { return 1u << fibres::lane(); }
+inline int __popc(unsigned v) { return __builtin_popcount(v); }
+inline int __ffs(int v) { return __builtin_ffs(v); }
+template <typename T> T __ldg(const T* p) { return *p; }
+#define SERIAL_ATOMIC(name, expression) \
+    template <typename T, typename V> T name(T* p, V given) { T old = *p, v = (T)given; *p = expression; return old; }
+SERIAL_ATOMIC(atomicAdd, old + v)
+SERIAL_ATOMIC(atomicSub, old - v)
+SERIAL_ATOMIC(atomicMax, old > v ? old : v)
+SERIAL_ATOMIC(atomicMin, old < v ? old : v)
+SERIAL_ATOMIC(atomicAnd, old & v)
+SERIAL_ATOMIC(atomicOr, old | v)
+SERIAL_ATOMIC(atomicXor, old ^ v)
+SERIAL_ATOMIC(atomicExch, v)
+// A host of one small GPU.
+using cudaError_t = int;
+using cudaStream_t = void*;
+enum cudaDeviceAttr { cudaDevAttrMultiProcessorCount = 16 };
+inline int cudaGetDevice(int* device) { return *device = 0; }
+inline int cudaDeviceGetAttribute(int* value, cudaDeviceAttr, int) { *value = 3; return 0; }
+template <typename K> int cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, K, int, size_t) { *blocks = 2; return 0; }
+inline int cudaMemset(void* p, int v, size_t n) { std::memset(p, v, n); return 0; }
+inline int cudaMemsetAsync(void* p, int v, size_t n, cudaStream_t = nullptr) { std::memset(p, v, n); return 0; }
+inline int cudaGetLastError() { return 0; }
