@@ -159,6 +159,9 @@ class _ShapeReader:
     locals: dict[str, Node]
 
     def component(self, node: Node) -> Component:
+        # `dim3 b(X, Y)` reads like a function whose parameters have the types X and Y.
+        inner = named(node) if node.type == "parameter_declaration" else []
+        node = inner[0] if len(inner) == 1 and inner[0].type == "type_identifier" else node
         value = self.constants.value(node, self.locals)
         return Component(self.syntax.text_of(node), value, span_of(node), node)
 
