@@ -1,0 +1,1 @@
+"""The parts of the interpreter: values, functions, lanes, reductions and memory."""
