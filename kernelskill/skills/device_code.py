@@ -181,3 +181,19 @@ def fresh_name(unit: SourceUnit, context: SkillContext, wanted: str, taken: Coll
         number += 1
         name = f"{wanted}_{number}"
     return name
+
+
+def place_before(unit: SourceUnit, kernel: KernelDef) -> Span:
+    """Return where a function can be put before a kernel: above the line comments that belong to it."""
+    place = kernel.span
+    line = unit.line_of(place)
+    if unit.text_of(Span(unit.syntax.line_span(line).start, place.start)).strip():
+        return place
+    while line > 1:
+        above = unit.syntax.line_span(line - 1)
+        text = unit.text_of(above).strip()
+        if not text.startswith("//") or "kernelskill:" in text or text.endswith("\\"):
+            break
+        line -= 1
+        place = Span(above.start, above.start)
+    return place

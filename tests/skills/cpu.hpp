@@ -189,6 +189,10 @@ inline unsigned __activemask() { return 1u << fibres::lane(); }
 inline int __popc(unsigned v) { return __builtin_popcount(v); }
 inline int __ffs(int v) { return __builtin_ffs(v); }
 template <typename T> T __ldg(const T* p) { return *p; }
+template <typename T> T __ldcs(const T* p) { return *p; }
+template <typename T> T __ldcg(const T* p) { return *p; }
+template <typename T> void __stcs(T* p, T v) { *p = v; }
+template <typename T> void __stcg(T* p, T v) { *p = v; }
 #define SERIAL_ATOMIC(name, expression) \
     template <typename T, typename V> T name(T* p, V given) { T old = *p, v = (T)given; *p = expression; return old; }
 SERIAL_ATOMIC(atomicAdd, old + v)
