@@ -34,6 +34,8 @@ class RunConfig(Record):
     """Seconds of wall time."""
     slate: int = Field(default=6, ge=1)
     """Proposals evaluated a round."""
+    points: int = Field(default=6, ge=1)
+    """Values of a proposal's parameters that are timed briefly before the best is evaluated; 1: no search."""
     frontier: int = Field(default=3, ge=1, le=8)
     """Candidates kept alive."""
     strategy: str = "beam"

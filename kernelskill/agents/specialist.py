@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
+from kernelskill.agents.families import Family, points, site_families, steps_at
 from kernelskill.agents.verifier import permitted
-from kernelskill.schema.candidate import Candidate, Lineage, Step
+from kernelskill.schema.candidate import Candidate, Lineage
 from kernelskill.schema.proposal import Proposal, Refusal, Skill
 from kernelskill.schema.task import Task
 from kernelskill.skills.apply import find_steps, make_proposal
@@ -15,10 +15,10 @@ from kernelskill.skills.library import SkillLibrary
 from kernelskill.skills.transformation import SkillContext, SkillRefused
 
 MOST_PER_SKILL = 24
-"""Proposals one skill may make of one base; parameters are listed best first, so the tail is cut."""
+"""Places, chains of places among them, that one skill may offer of one base."""
 
-MOST_CHAINS = 2
-"""Values of a skill's parameters for which all its sites in a kernel are rewritten at once."""
+MOST_LEADS = 24
+"""Points of a family that are tried until one applies; parameters are listed best first."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,7 @@ class Offer:
 def propose(specialist: str, brief: Brief, library: SkillLibrary) -> Offer:
     """Return everything the mechanical skills of a specialist can make of the base.
 
+    The parameters of a skill are left open: each place is offered once, however many values there are.
     Results that were evaluated before, and results equal to the base, are left out.
     """
     proposals: dict[str, Proposal] = {}
@@ -57,11 +58,10 @@ def propose(specialist: str, brief: Brief, library: SkillLibrary) -> Offer:
         if reason:
             refusals.append(Refusal(skill=skill.id, kernel="", reason=reason))
             continue
-        made, declined = _try_skill(skill, brief, library)
+        made, declined = _try_skill(skill, brief, library, known)
         refusals.extend(declined)
         for proposal in made:
-            if proposal.candidate.digest not in known:
-                proposals.setdefault(proposal.candidate.digest, proposal)
+            proposals.setdefault(proposal.candidate.digest, proposal)
     return Offer(tuple(proposals.values()), tuple(refusals))
 
 
@@ -88,34 +88,42 @@ def combined(
     return proposal.model_copy(update={"assumptions": assumptions})
 
 
-def _try_skill(skill: Skill, brief: Brief, library: SkillLibrary) -> tuple[list[Proposal], list[Refusal]]:
+def _try_skill(
+    skill: Skill, brief: Brief, library: SkillLibrary, known: AbstractSet[str]
+) -> tuple[list[Proposal], list[Refusal]]:
     context = SkillContext(task=brief.task)
     only = (brief.only_kernel,) if brief.only_kernel else ()
     found, refusals = find_steps(brief.base, skill, library, context, only_kernels=only)
-    single = [(each.step,) for each in found if each.step not in brief.lineage.steps]
-    reasons = {each.step: each.site.reason for each in found}
     made: list[Proposal] = []
-    for steps in [*chains([step for (step,) in single]), *single][:MOST_PER_SKILL]:
-        reason = reasons[steps[0]] if len(steps) == 1 else f"{len(steps)} places at once: {reasons[steps[0]]}"
-        try:
-            made.append(make_proposal(brief.base, steps, library, context, reason=reason))
-        except SkillRefused as refused:
-            if len(steps) == 1:
-                refusals.append(Refusal(skill=skill.id, kernel=steps[0].site, reason=refused.reason))
+    for family in site_families(skill, found)[:MOST_PER_SKILL]:
+        outcome = lead(family, brief, library, known)
+        if isinstance(outcome, Proposal):
+            made.append(outcome)
+        elif outcome is not None and len(family.steps) == 1:
+            refusals.append(outcome)
     return made, refusals
 
 
-def chains(steps: Sequence[Step]) -> list[tuple[Step, ...]]:
-    """Return chains that apply one skill at every site of a kernel with equal parameters.
+def lead(
+    family: Family, brief: Brief, library: SkillLibrary, known: AbstractSet[str]
+) -> Proposal | Refusal | None:
+    """Return the proposal that stands for a family: its first point that applies and was not tried.
 
-    What is slow in one place of a kernel is often slow in its neighbours too, and mending one of
-    them gains nothing. The first parameters at each site are the most promising ones.
+    Returns:
+        The proposal; why the first point was refused where none applies; None where all were tried.
     """
-    found: list[tuple[Step, ...]] = []
-    for kernel in dict.fromkeys(step.site.partition("/")[0] for step in steps):
-        own = [step for step in steps if step.site.partition("/")[0] == kernel]
-        for parameters in list(dict.fromkeys(step.parameters for step in own))[:MOST_CHAINS]:
-            chain = tuple(step for step in own if step.parameters == parameters)
-            if len({step.site for step in chain}) > 1:
-                found.append(chain)
-    return found
+    refusal: Refusal | None = None
+    context = SkillContext(task=brief.task)
+    for values in points(family.choices, MOST_LEADS):
+        steps = steps_at(family.steps, family.choices, values)
+        if any(step in brief.lineage.steps for step in steps):
+            continue
+        try:
+            proposal = make_proposal(brief.base, steps, library, context, reason=family.reason)
+        except SkillRefused as refused:
+            first = steps[0]
+            refusal = refusal or Refusal(skill=first.skill, kernel=first.site, reason=refused.reason)
+            continue
+        if proposal.candidate.digest not in known:
+            return proposal.model_copy(update={"choices": family.choices})
+    return refusal

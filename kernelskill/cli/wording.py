@@ -11,6 +11,7 @@ from kernelskill.schema.event import (
     BaselineMeasured,
     Confirmed,
     Diagnosed,
+    Evaluated,
     Event,
     Failed,
     Interrupted,
@@ -22,6 +23,7 @@ from kernelskill.schema.event import (
     RunFinished,
     RunResumed,
     RunStarted,
+    Searched,
 )
 
 Tone = Literal["good", "bad", "dim", "head", "plain"]
@@ -64,6 +66,8 @@ def line_of(event: Event, width: int = _WIDTH) -> Line | None:
             return _round(event)
         case Diagnosed():
             return _diagnosis(event)
+        case Searched():
+            return _searched(event, width)
         case Judged():
             return _judged(event, width)
         case _:
@@ -97,6 +101,8 @@ def waiting_for(event: Event) -> str:
             return "asking the specialists"
         case Ranked():
             return f"evaluating {len(event.chosen)} candidates"
+        case Evaluated() if event.depth == "cheap":
+            return f"round {event.round}: searching parameters"
         case Confirmed():
             return "writing the results"
         case RoundFinished():
@@ -151,6 +157,16 @@ def _diagnosis(event: Diagnosed) -> Line:
         return Line(f"  no limit named (from {event.source})", "dim")
     first = event.bottlenecks[0]
     return Line(f"  limit: {first.kind.value.replace('_', ' ')} in {first.kernel}: {first.summary}")
+
+
+def _searched(event: Searched, width: int) -> Line:
+    room = max(_LABEL_WIDTHS[0], min(_LABEL_WIDTHS[1], width - _GAIN_WIDTH))
+    label = event.labels[0] if event.labels else event.label
+    label = label if len(label) <= room else label[: room - 3] + "..."
+    counts = [f"{event.timed} of {event.points} points timed"]
+    counts += [f"{event.pruned} ruled out"] if event.pruned else []
+    counts += [f"{event.failed} failed"] if event.failed else []
+    return Line(f"  . {label:<{room}} {', '.join(counts)}", "dim")
 
 
 def _judged(event: Judged, width: int) -> Line:

@@ -11,9 +11,9 @@ from kernelskill.evaluation import calls
 from kernelskill.evaluation.bench import Bench
 from kernelskill.evaluation.calls import Arrangement
 from kernelskill.evaluation.comparison import Finding, first_difference
-from kernelskill.evaluation.protocol import CheckProtocol, Depth
+from kernelskill.evaluation.protocol import CheckProtocol
 from kernelskill.evaluation.trials import Trial
-from kernelskill.schema.evaluation import CheckOutcome, Status
+from kernelskill.schema.evaluation import CheckOutcome, Depth, Status
 from kernelskill.schema.task import Case, Role, Task
 
 POISONS = (0xFF, 0x7B)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from kernelskill.evaluation.bench import Bench
 from kernelskill.evaluation.case_run import CaseRun, CheckReport
-from kernelskill.evaluation.protocol import CheckProtocol, Depth
-from kernelskill.schema.evaluation import Status
+from kernelskill.evaluation.protocol import CheckProtocol
+from kernelskill.schema.evaluation import Depth, Status
 
 
 def check_candidate(protocol: CheckProtocol, bench: Bench, depth: Depth) -> CheckReport:

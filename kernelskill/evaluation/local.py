@@ -33,7 +33,7 @@ from kernelskill.schema.base import canonical_json, sha256_text
 from kernelskill.schema.build import Build, BuildFailure
 from kernelskill.schema.candidate import Candidate
 from kernelskill.schema.device import Conditions, Evidence, Gpu
-from kernelskill.schema.evaluation import Evaluation, Request, StageSeconds, Status, Timing
+from kernelskill.schema.evaluation import Depth, Evaluation, Request, StageSeconds, Status, Timing
 from kernelskill.schema.profile import Profile
 from kernelskill.schema.task import Task
 
@@ -95,7 +95,7 @@ class LocalEvaluator:
         self._trials = TrialSource(task, values, data / "values")
         self._values = values
         self._closes = closes
-        self._stages: dict[str, TimeStage] = {}
+        self._stages: dict[tuple[str, bool], TimeStage] = {}
         self._timed = TimedPrograms()
         self._device = threading.Lock()
 
@@ -215,7 +215,7 @@ class LocalEvaluator:
     def _twin(self, request: Request, pool: SeedPool) -> Evaluation | None:
         """Return the answer for a candidate that is a program already timed beside the same incumbent."""
         incumbent = request.incumbent
-        if request.depth != "search" or incumbent is None or incumbent == request.candidate:
+        if request.depth == "full" or incumbent is None or incumbent == request.candidate:
             return None
         build = self._workshop.build(request.candidate)
         if isinstance(build, BuildFailure):
@@ -235,6 +235,7 @@ class LocalEvaluator:
             key=request.key,
             candidate=request.candidate.digest,
             stage="check",
+            depth=request.depth,
             status=Status.PASSED,
             conditions=self.conditions(),
             notes=trouble,
@@ -279,7 +280,7 @@ class LocalEvaluator:
             if isinstance(side, BuildFailure):
                 raise HarnessError("a candidate that was built before does not build any more")
         builds = [side for side in sides if isinstance(side, Build)]
-        stage = self._time_stage(pool)
+        stage = self._time_stage(pool, request.depth)
         with self._hold("time", seconds):
             report = stage.time(builds[0], builds[1] if len(builds) > 1 else None)
             baseline: tuple[Timing, ...] = ()
@@ -308,22 +309,25 @@ class LocalEvaluator:
             clock=self._clock,
         )
 
-    def _time_stage(self, pool: SeedPool) -> TimeStage:
-        if pool.digest not in self._stages:
-            self._stages[pool.digest] = TimeStage(
+    def _time_stage(self, pool: SeedPool, depth: Depth) -> TimeStage:
+        # An estimate is what it is however briefly it is asked for; the cheap stage's are kept for the full one.
+        short = depth == "cheap" and self.evidence == "measured"
+        if (pool.digest, short) not in self._stages:
+            self._stages[pool.digest, short] = TimeStage(
                 self._protocol_of(pool, self.demands(pool)),
                 self._workshop,
                 gpu=self.gpu,
                 evidence=self.evidence,
-                rules=self._timing_rules,
+                rules=self._timing_rules.shortened() if short else self._timing_rules,
             )
-        return self._stages[pool.digest]
+        return self._stages[pool.digest, short]
 
     def _spoilt(self, request: Request, error: WorkerDied, trouble: tuple[str, ...]) -> Evaluation:
         return Evaluation(
             key=request.key,
             candidate=request.candidate.digest,
             stage=request.stage,
+            depth=request.depth,
             status=Status.HARNESS_ERROR,
             detail=f"the worker died twice: {error.message}",
             notes=trouble,

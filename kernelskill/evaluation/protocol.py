@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal
 
 from kernelskill.backends.base import Call
 from kernelskill.evaluation import calls
@@ -16,10 +15,8 @@ from kernelskill.evaluation.trials import Trial, TrialSource
 from kernelskill.events import Clock
 from kernelskill.schema.base import Record
 from kernelskill.schema.device import Evidence
-from kernelskill.schema.evaluation import Status
+from kernelskill.schema.evaluation import Depth, Status
 from kernelskill.schema.task import Case, Task
-
-Depth = Literal["cheap", "search", "full"]
 
 
 class CheckRules(Record):

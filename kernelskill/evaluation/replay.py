@@ -35,8 +35,10 @@ class ReplayEvaluator:
 
     def __init__(self, evaluations: Sequence[Evaluation], profiles: Sequence[Profile], source: Path) -> None:
         self._keys = {evaluation.key: evaluation for evaluation in evaluations}
-        # Later records win; a full check of a candidate is as good as any other.
-        self._candidates = {(e.candidate, e.stage): e for e in evaluations}
+        # Later records win; a full check of a candidate is as good as any other, a cheap one is not.
+        deepest = sorted(evaluations, key=lambda e: e.depth != "cheap")
+        self._candidates = {(e.candidate, e.stage): e for e in deepest}
+        self._brief = {(e.candidate, e.stage): e for e in evaluations if e.depth == "cheap"}
         self._profiles = {profile.candidate: profile for profile in profiles}
         self._source = source
         self._conditions = evaluations[-1].conditions
@@ -86,7 +88,7 @@ class ReplayEvaluator:
         exact = self._keys.get(request.key)
         if exact is not None:
             return exact
-        found = self._candidates.get((request.candidate.digest, request.stage))
+        found = self._found(request)
         if found is None and request.stage == "check":
             timed = self._candidates.get((request.candidate.digest, "time"))
             found = timed and timed.model_copy(
@@ -118,6 +120,13 @@ class ReplayEvaluator:
 
     def close(self) -> None:
         """Nothing to release."""
+
+    def _found(self, request: Request) -> Evaluation | None:
+        wanted = (request.candidate.digest, request.stage)
+        deep = self._candidates.get(wanted)
+        if request.depth == "cheap":
+            return self._brief.get(wanted, deep)
+        return None if deep is not None and deep.depth == "cheap" else deep
 
     def _against(self, request: Request, found: Evaluation) -> dict[str, tuple[PairedTiming, ...]]:
         """Compare recorded medians with those of the incumbent that is asked for."""

@@ -13,6 +13,7 @@ from kernelskill.evaluation.bench import Bench
 from kernelskill.evaluation.case_run import POISONS
 from kernelskill.evaluation.protocol import CheckProtocol
 from kernelskill.evaluation.timing import (
+    SoleTiming,
     TimingFailure,
     TimingRules,
     estimate_pair,
@@ -68,7 +69,7 @@ class TimeStage:
         self._gpu = gpu
         self._evidence = evidence
         self._rules = rules
-        self._estimates: dict[tuple[str, int], Timing] = {}
+        self._estimates: dict[tuple[str, int], SoleTiming] = {}
 
     def time(self, candidate: Build, incumbent: Build | None) -> TimeReport:
         """Time a candidate on every timed case, against an incumbent where there is one.
@@ -87,18 +88,20 @@ class TimeStage:
             if incumbent is not None and self._evidence == "measured":
                 theirs = stack.enter_context(self._workshop.bench(incumbent, directly=directly))
             for case in self._protocol.task.timed_cases:
+                if self._known_estimate(case, candidate, incumbent, report):
+                    continue
                 refused = self._prepare(mine, case)
                 if refused is not None:
                     return report.fail(refused.status, f"case {case.label}: {refused.reason}")
                 outcome = (
                     self._in_turns(case, mine, theirs, report, rules)
                     if theirs
-                    else self._alone(case, mine, report)
+                    else self._alone(case, candidate, mine, report)
                 )
                 if outcome is not None:
                     return report.fail(outcome.status, f"case {case.label}, while timed: {outcome.detail}")
                 if theirs is None and incumbent is not None:
-                    self._compare_estimates(case, candidate, incumbent, report)
+                    self._compare_estimates(case, incumbent, report)
                 wrong = self._still_right(case, mine)
                 if wrong:
                     return report.fail(Status.NONDETERMINISTIC, wrong)
@@ -129,7 +132,7 @@ class TimeStage:
             report.note((f"case {case.label}: {found.dropped} after {len(found.paired.ratios)} pairs",))
         return None
 
-    def _alone(self, case: Case, bench: Bench, report: TimeReport) -> RunOutcome | None:
+    def _alone(self, case: Case, build: Build, bench: Bench, report: TimeReport) -> RunOutcome | None:
         """Take the one sample of an estimate, or of a device on which nothing is compared."""
         measured = self._evidence == "measured"
         limit = self._rules.timeout_s if measured else self._rules.estimate_timeout_s
@@ -138,11 +141,25 @@ class TimeStage:
             return found.outcome
         report.timings.append(found.timing)
         report.note(found.notes)
+        if self._evidence == "estimated":
+            self._estimates[build.key, case.index] = found
         return None
 
-    def _compare_estimates(self, case: Case, candidate: Build, incumbent: Build, report: TimeReport) -> None:
+    def _known_estimate(
+        self, case: Case, candidate: Build, incumbent: Build | None, report: TimeReport
+    ) -> bool:
+        """Report an estimate that was made before, if there is one: the same plan always gets the same."""
+        known = self._estimates.get((candidate.key, case.index))
+        if known is None:
+            return False
+        report.timings.append(known.timing)
+        report.note(known.notes)
+        if incumbent is not None:
+            self._compare_estimates(case, incumbent, report)
+        return True
+
+    def _compare_estimates(self, case: Case, incumbent: Build, report: TimeReport) -> None:
         timing = report.timings[-1]
-        self._estimates[candidate.key, case.index] = timing
         other = self._incumbent_estimate(case, incumbent)
         report.incumbent_timings.append(other)
         report.paired.append(estimate_pair(timing, other))
@@ -151,15 +168,14 @@ class TimeStage:
         """Return the incumbent's estimate, made once: the same plan always gets the same one."""
         known = self._estimates.get((incumbent.key, case.index))
         if known is not None:
-            return known
+            return known.timing
         alone = TimeReport()
         with self._workshop.bench(incumbent) as bench:
             refused = self._prepare(bench, case)
-            outcome = None if refused is not None else self._alone(case, bench, alone)
+            outcome = None if refused is not None else self._alone(case, incumbent, bench, alone)
         if not alone.timings:
             reason = refused.reason if refused is not None else outcome.detail if outcome is not None else ""
             raise HarnessError(f"the incumbent has no estimate for case {case.label}: {reason}")
-        self._estimates[incumbent.key, case.index] = alone.timings[0]
         return alone.timings[0]
 
     def _prepare(self, bench: Bench, case: Case) -> Unrecordable | None:

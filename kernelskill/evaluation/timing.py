@@ -43,10 +43,27 @@ class TimingRules(Record):
     """Longest warm-up of one case."""
     settled: float = 0.01
     """Warm-up ends when two successive turns of both sides differ by no more."""
+    short_pairs: int = 6
+    """Taken by the cheap stage, which orders candidates and accepts none."""
+    short_warm_s: float = 0.5
     timeout_s: float = 60.0
     """For one turn of a measured kernel."""
     estimate_timeout_s: float = 600.0
     """For one estimate, which executes a part of the grid on this machine's processor."""
+
+    def shortened(self) -> TimingRules:
+        """Return the rules of the cheap stage: few pairs, never more of them, a brief warm-up."""
+        few = min(self.short_pairs, self.pairs)
+        return self.model_copy(
+            update={
+                "pairs": few,
+                "extended_pairs": few,
+                "slow_pairs": min(few, self.slow_pairs),
+                "least_pairs": min(few, self.least_pairs),
+                "hopeless_pairs": 0,
+                "warm_s": min(self.short_warm_s, self.warm_s),
+            }
+        )
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,9 @@ class TimedPrograms:
         self._programs: dict[str, list[TimedProgram]] = {}
 
     def add(self, request: Request, evaluation: Evaluation) -> None:
-        """Keep a timed evaluation; others are of no use."""
+        """Keep a timed evaluation; others are of no use, and a brief one must not stand for a long one."""
+        if request.depth == "cheap":
+            return
         if evaluation.timings and evaluation.machine_code and request.incumbent is not None:
             known = self._programs.setdefault(evaluation.machine_code, [])
             known.append(TimedProgram(request.candidate, request.incumbent.digest, evaluation))
@@ -66,6 +68,7 @@ def evaluation_of_twin(known: TimedProgram, request: Request, build: Build) -> E
     changes: dict[str, object] = {
         "key": request.key,
         "candidate": request.candidate.digest,
+        "depth": request.depth,
         "kernels": build.kernels,
         "commands": build.commands,
         "baseline_timings": (),

@@ -1,6 +1,6 @@
 """The graph of one round, as a table.
 
-profiler -> coordinator -> (each specialist, side by side) -> policy -> evaluator -> verifier
+profiler -> coordinator -> (each specialist, side by side) -> policy -> parameters -> evaluator -> verifier
          -> combiner -> evaluator again, or experience -> end
 """
 
@@ -32,6 +32,7 @@ def build_round(specialists: tuple[str, ...], checkpointer: BaseCheckpointSaver[
     for name in specialists:
         graph.add_node(name, partial(nodes.specialist, name))
     graph.add_node("policy", nodes.policy)
+    graph.add_node("parameters", nodes.parameters)
     graph.add_node("evaluator", nodes.evaluator)
     graph.add_node("verifier", nodes.verifier)
     graph.add_node("combiner", nodes.combiner)
@@ -42,7 +43,8 @@ def build_round(specialists: tuple[str, ...], checkpointer: BaseCheckpointSaver[
     graph.add_conditional_edges("coordinator", routes.to_specialists, [*specialists, "policy"])
     for name in specialists:
         graph.add_edge(name, "policy")
-    graph.add_edge("policy", "evaluator")
+    graph.add_edge("policy", "parameters")
+    graph.add_edge("parameters", "evaluator")
     graph.add_edge("evaluator", "verifier")
     graph.add_edge("verifier", "combiner")
     graph.add_conditional_edges("combiner", routes.after_combiner, ["evaluator", "experience"])

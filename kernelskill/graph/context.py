@@ -12,7 +12,7 @@ from kernelskill.experience.pool import ExperiencePool
 from kernelskill.policy.rank import Policy
 from kernelskill.runs import RunFolder, StopFlag
 from kernelskill.schema.candidate import Candidate
-from kernelskill.schema.evaluation import Evaluation, Request
+from kernelskill.schema.evaluation import Depth, Evaluation, Request
 from kernelskill.schema.event import Evaluated, Judged
 from kernelskill.schema.proposal import Proposal
 from kernelskill.schema.run import Budget, Member, Spend
@@ -26,6 +26,7 @@ PROPOSALS = "proposals"
 DIAGNOSES = "diagnoses"
 OFFERS = "offers"
 SLATES = "slates"
+SEARCHES = "searches"
 
 
 @dataclass
@@ -71,11 +72,11 @@ class RoundContext:
         """Return the diagnosis of a candidate."""
         return self.run.get(DIAGNOSES, digest, Diagnosis)
 
-    def request(self, proposal: Proposal) -> Request:
+    def request(self, proposal: Proposal, *, depth: Depth = "search") -> Request:
         """Return the evaluation that a proposal asks for: right, and timed against its base."""
-        return self.request_for(proposal.candidate, self.member(proposal.base).candidate)
+        return self.request_for(proposal.candidate, self.member(proposal.base).candidate, depth=depth)
 
-    def request_for(self, candidate: Candidate, incumbent: Candidate) -> Request:
+    def request_for(self, candidate: Candidate, incumbent: Candidate, *, depth: Depth = "search") -> Request:
         """Return the evaluation of a candidate, timed against an incumbent."""
         return Request(
             task=self.task.content_digest(),
@@ -83,7 +84,7 @@ class RoundContext:
             stage="time",
             incumbent=incumbent,
             device=self.evaluator.identity,
-            depth="search",
+            depth=depth,
             seed_pool=self.seed_pool,
         )
 

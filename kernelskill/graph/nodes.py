@@ -13,8 +13,10 @@ from kernelskill.agents.specialist import Brief, combined, propose
 from kernelskill.errors import RunInterrupted
 from kernelskill.graph import outcomes
 from kernelskill.graph.context import DIAGNOSES, OFFERS, PROPOSALS, SLATES, RoundContext
+from kernelskill.graph.learning import experiences
+from kernelskill.graph.searching import searched
 from kernelskill.graph.state import RoundState, SpecialistTask
-from kernelskill.schema.event import Diagnosed, Evaluated, Judged, Learned, Proposed, Ranked, RoundFinished
+from kernelskill.schema.event import Diagnosed, Judged, Learned, Proposed, Ranked, RoundFinished
 from kernelskill.schema.proposal import Refusal
 
 MOST_COMBINATIONS = 2
@@ -100,6 +102,19 @@ def policy(state: RoundState, runtime: Runtime[RoundContext]) -> RoundState:
     return {"slate": slate.id, "pending": list(chosen)}
 
 
+def parameters(state: RoundState, runtime: Runtime[RoundContext]) -> RoundState:
+    """Search the open parameters of what was chosen, briefly; the best points take its place."""
+    context = runtime.context
+    pending: list[str] = []
+    for identity in state["pending"]:
+        proposal = context.proposal(identity)
+        if proposal.choices and context.config.points > 1 and not context.is_spent():
+            pending.extend(searched(context, state["round"], proposal))
+        else:
+            pending.append(identity)
+    return {"pending": list(dict.fromkeys(pending))}
+
+
 def evaluator(state: RoundState, runtime: Runtime[RoundContext]) -> RoundState:
     """Build, check and time what is pending, one at a time; a spent budget ends it early."""
     context = runtime.context
@@ -112,20 +127,7 @@ def evaluator(state: RoundState, runtime: Runtime[RoundContext]) -> RoundState:
         if context.is_spent():
             break
         evaluation = context.evaluation(proposal)
-        context.log.emit(
-            Evaluated(
-                round=state["round"],
-                proposal=proposal.id,
-                label=proposal.label,
-                specialist=proposal.specialist,
-                candidate=proposal.candidate.digest,
-                evaluation=evaluation.key,
-                status=evaluation.status,
-                detail=evaluation.detail,
-                seconds=outcomes.device_seconds(evaluation),
-                evidence=evaluation.timings[0].evidence if evaluation.timings else "none",
-            )
-        )
+        context.log.emit(outcomes.evaluated(state["round"], proposal, evaluation))
         done.append(proposal.id)
     return {"pending": done}
 
@@ -178,7 +180,7 @@ def combiner(state: RoundState, runtime: Runtime[RoundContext]) -> RoundState:
 def experience(state: RoundState, runtime: Runtime[RoundContext]) -> RoundState:
     """Record every outcome, update the policy and the frontier."""
     context = runtime.context
-    rows = outcomes.experiences(context, state)
+    rows = experiences(context, state)
     if context.pool is not None:
         context.pool.record(rows)
     context.policy.update(rows)

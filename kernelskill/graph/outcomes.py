@@ -7,7 +7,6 @@ from math import exp, log
 
 import numpy as np
 
-from kernelskill import __version__
 from kernelskill.agents.verifier import objection
 from kernelskill.evaluation.judge import Margins, judge
 from kernelskill.graph.context import MEMBERS, SLATES, RoundContext
@@ -18,8 +17,7 @@ from kernelskill.runs import fold
 from kernelskill.schema.base import canonical_json, sha256_text
 from kernelskill.schema.candidate import Candidate, Lineage, Patch
 from kernelskill.schema.evaluation import Evaluation, Verdict, VerdictKind
-from kernelskill.schema.event import Proposed, Ranked
-from kernelskill.schema.experience import Experience
+from kernelskill.schema.event import Evaluated, Proposed
 from kernelskill.schema.profile import Roofline
 from kernelskill.schema.proposal import Exactness, Proposal, Refusal, Slate
 from kernelskill.schema.run import Member, Round, Tried
@@ -61,10 +59,7 @@ def ranked_slate(context: RoundContext, state: RoundState) -> Slate:
     offered = {p for event in _proposed(context, number) for p in event.proposals}
     proposals = [context.proposal(p) for p in sorted(offered)]
     diagnoses = {base: context.diagnosis(base) for base in state["bases"]}
-    contexts = {
-        base: context_features(d.bottlenecks, _source_features(context, base), d.roofline)
-        for base, d in diagnoses.items()
-    }
+    contexts = {base: features_of(context, base) for base in diagnoses}
     ranked = context.policy.rank(
         proposals,
         {base: d.bottlenecks for base, d in diagnoses.items()},
@@ -82,6 +77,28 @@ def ranked_slate(context: RoundContext, state: RoundState) -> Slate:
         policy=context.policy.name,
         ranked=tuple(ranked),
         refusals=_refusals(context, number),
+    )
+
+
+def features_of(context: RoundContext, base: str) -> dict[str, float]:
+    """Return the context features of a decision that starts from a base."""
+    diagnosis = context.diagnosis(base)
+    return context_features(diagnosis.bottlenecks, _source_features(context, base), diagnosis.roofline)
+
+
+def evaluated(number: int, proposal: Proposal, evaluation: Evaluation) -> Evaluated:
+    """Return the event that says how an evaluation ended."""
+    return Evaluated(
+        round=number,
+        proposal=proposal.id,
+        label=proposal.label,
+        specialist=proposal.specialist,
+        candidate=proposal.candidate.digest,
+        evaluation=evaluation.key,
+        status=evaluation.status,
+        detail=evaluation.detail,
+        seconds=device_seconds(evaluation),
+        evidence=evaluation.timings[0].evidence if evaluation.timings else "none",
     )
 
 
@@ -164,50 +181,6 @@ def conflicts(proposals: list[Proposal]) -> set[frozenset[str]]:
         for one, other in combinations(proposals, 2)
         if {(s.skill, s.site) for s in one.steps} & {(s.skill, s.site) for s in other.steps}
     }
-
-
-def experiences(context: RoundContext, state: RoundState) -> list[Experience]:
-    """Return the outcome of every proposal that was ranked and tried in this round."""
-    slate = context.run.get(SLATES, state["slate"], Slate)
-    rows = {ranked.proposal: ranked for ranked in slate.ranked}
-    found = []
-    for judged in context.judgements(state["round"]):
-        ranked = rows.get(judged.proposal)
-        if ranked is None:
-            continue
-        evaluation = context.evaluation(context.proposal(judged.proposal))
-        gain = judged.verdict.speedup
-        found.append(
-            Experience(
-                id=sha256_text(canonical_json([slate.id, judged.proposal]))[:24],
-                slate=slate.id,
-                proposal=judged.proposal,
-                task=context.task.name,
-                round=state["round"],
-                steps=ranked.steps,
-                specialist=ranked.specialist,
-                features=ranked.features,
-                schema_version=slate.schema_version,
-                status=evaluation.status,
-                verdict=judged.verdict.kind,
-                log_speedup=None if gain is None else log(gain),
-                evidence=judged.verdict.evidence,
-                gpu=context.evaluator.gpu.name,
-                kernelskill=__version__,
-                predicted=ranked.mean,
-                detail=judged.verdict.reason[:400],
-            )
-        )
-    return found
-
-
-def learn_again(context: RoundContext, rounds: int) -> None:
-    """Teach the policy what the first `rounds` rounds of this run brought, as they did when they ran."""
-    for number in range(1, rounds + 1):
-        slates = [e.slate for e in context.log.events if isinstance(e, Ranked) and e.round == number]
-        if slates:
-            state: RoundState = {"round": number, "slate": slates[-1]}
-            context.policy.update(experiences(context, state))
 
 
 def round_result(context: RoundContext, state: RoundState) -> tuple[tuple[Member, ...], Round]:

@@ -12,6 +12,9 @@ from kernelskill.schema.build import Diagnostic, KernelResources
 from kernelskill.schema.candidate import Candidate
 from kernelskill.schema.device import Conditions, Evidence
 
+Depth = Literal["cheap", "search", "full"]
+"""How much an evaluation looks at."""
+
 
 class Status(StrEnum):
     """How an evaluation ended. The set is closed."""
@@ -127,9 +130,9 @@ class Request(Record):
     incumbent: Candidate | None = None
     """What to time against in pairs; None for the baseline itself."""
     device: str
-    depth: Literal["cheap", "search", "full"] = "full"
-    """`cheap`: the smallest case and one awkward one, one trial; `search`: all cases, the large ones
-    with one seed and one repeat; `full`: all cases with all that the protocol has."""
+    depth: Depth = "full"
+    """`cheap`: the smallest case and one awkward one, one trial, and few pairs; `search`: all cases, the
+    large ones with one seed and one repeat; `full`: all cases with all that the protocol has."""
     seed_pool: str
     """Digest of the run's secret seeds; the seeds themselves never enter a record."""
     fresh: int = 0
@@ -149,6 +152,8 @@ class Evaluation(Record):
     key: str
     candidate: str
     stage: Literal["check", "time"]
+    depth: Depth = "full"
+    """As the request asked."""
     status: Status
     detail: str = ""
     """One line for people: what failed, where."""

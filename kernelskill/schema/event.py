@@ -8,7 +8,7 @@ from pydantic import Field, TypeAdapter
 
 from kernelskill.schema.base import Record
 from kernelskill.schema.device import Conditions, Evidence
-from kernelskill.schema.evaluation import Status, Timing, Verdict
+from kernelskill.schema.evaluation import Depth, Status, Timing, Verdict
 from kernelskill.schema.profile import Bottleneck, Roofline
 from kernelskill.schema.proposal import Refusal
 from kernelskill.schema.run import Round, Spend, StopReason
@@ -123,6 +123,29 @@ class Ranked(BaseEvent):
     offered: int
 
 
+class Searched(BaseEvent):
+    """The parameters of a chosen proposal were searched at the cheap stage."""
+
+    kind: Literal["searched"] = "searched"
+    slate: str
+    """Of the points."""
+    family: str
+    """The proposal that was chosen."""
+    label: str
+    points: int
+    """Size of the space."""
+    timed: int
+    pruned: int
+    failed: int
+    kept: tuple[str, ...]
+    """Proposals that go on to the full stage."""
+    labels: tuple[str, ...] = ()
+
+    @property
+    def subject(self) -> str:
+        return self.slate
+
+
 class Evaluated(BaseEvent):
     """A candidate was built, checked and, where right, timed."""
 
@@ -136,6 +159,8 @@ class Evaluated(BaseEvent):
     detail: str = ""
     seconds: float = 0.0
     evidence: Evidence = "none"
+    depth: Depth = "search"
+    """`cheap`: one point of a parameter search."""
 
     @property
     def subject(self) -> str:
@@ -251,6 +276,7 @@ Event = Annotated[
     | Diagnosed
     | Proposed
     | Ranked
+    | Searched
     | Evaluated
     | Judged
     | Learned

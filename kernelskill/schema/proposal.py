@@ -80,8 +80,22 @@ class Skill(Record):
     folder: str
 
 
+class Choice(Record):
+    """One parameter of a proposal's steps that may take other values."""
+
+    name: str
+    values: tuple[str, ...]
+    """The most promising first."""
+    steps: tuple[int, ...]
+    """Positions of the steps that take the value."""
+
+
 class Proposal(Record):
-    """One planned change from one base."""
+    """One planned change from one base.
+
+    Where it leaves choices open it stands for a family: it carries the first values that can be
+    applied, and the others are searched once the family is chosen.
+    """
 
     base: str
     """Digest of the candidate it starts from."""
@@ -97,6 +111,7 @@ class Proposal(Record):
     """What it relies on, in words, each covered by a promise or a guard."""
     rationale: str
     triggers: tuple[BottleneckKind, ...] = ()
+    choices: tuple[Choice, ...] = ()
 
     @property
     def id(self) -> str:
@@ -150,3 +165,5 @@ class Slate(Record):
     """Name and version of the policy."""
     ranked: tuple[RankedProposal, ...]
     refusals: tuple[Refusal, ...] = ()
+    family: str = ""
+    """The proposal whose parameter points were offered here; empty for a round's own slate."""

@@ -18,7 +18,7 @@ from kernelskill.evaluation.task_parts import TaskParts
 from kernelskill.events import Clock, EventLog, Sink, read_events
 from kernelskill.experience.pool import ExperiencePool
 from kernelskill.graph.context import RoundContext
-from kernelskill.graph.outcomes import learn_again
+from kernelskill.graph.learning import learn_again
 from kernelskill.isolation.locks import FileLock
 from kernelskill.policy.rank import Policy
 from kernelskill.resources import data_dir, data_folder

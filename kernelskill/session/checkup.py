@@ -22,6 +22,7 @@ _PACKAGES = (
     "langgraph",
     "pydantic",
     "numpy",
+    "optuna",
     "SQLAlchemy",
     "tree-sitter",
     "tree-sitter-cuda",

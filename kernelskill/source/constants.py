@@ -28,6 +28,11 @@ _SIZES = {
 }
 
 
+def type_size(name: str) -> int | None:
+    """Return the bytes of a scalar or vector type by its name, or None."""
+    return _SIZES.get(name)
+
+
 def truncated_division(left: int, right: int) -> int:
     """Divide as C does: towards zero."""
     quotient = abs(left) // abs(right)

@@ -53,6 +53,7 @@ SETTINGS = """\
 device = "emulated"
 slate = 3
 rounds = 2
+points = 2
 """
 
 COMMAND = [sys.executable, "-m", "kernelskill"]

@@ -1,11 +1,10 @@
 from kernelskill.agents.coordinator import combinations_to_try, nothing_to_fix, route
-from kernelskill.agents.specialist import chains
 from kernelskill.agents.verifier import error_growth, objection, permitted
 from kernelskill.schema.evaluation import Status
 from kernelskill.schema.profile import BottleneckKind
 from kernelskill.schema.proposal import Effect, Exactness, Skill
 from kernelskill.schema.task import Allowance
-from tests.records import bottleneck, evaluation, proposal, step, task
+from tests.records import bottleneck, evaluation, proposal, task
 
 
 def skill(identity: str, *triggers: BottleneckKind) -> Skill:
@@ -75,17 +74,3 @@ def test_rounding_over_an_exact_original_is_no_loss_of_precision() -> None:
     assert (
         objection(proposal(), evaluation(error=1e-7), evaluation(error=0.0), task(), keep_exact=False) == ""
     )
-
-
-def test_a_chain_takes_every_site_of_a_kernel_with_equal_parameters() -> None:
-    steps = [
-        step(site=f"{kernel}/loop:{loop}", factor=factor)
-        for kernel, loop in (("k", "i"), ("k", "j"), ("other", "i"))
-        for factor in ("8", "4", "2")
-    ]
-    found = chains(steps)
-    assert [[s.label for s in chain] for chain in found] == [
-        ["unroll(factor=8) at k/loop:i", "unroll(factor=8) at k/loop:j"],
-        ["unroll(factor=4) at k/loop:i", "unroll(factor=4) at k/loop:j"],
-    ]
-    assert chains(steps[:1]) == []

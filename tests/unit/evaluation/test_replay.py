@@ -79,3 +79,18 @@ def test_bad_sources_are_named(tmp_path):
     broken.write_text('{"key": 1}\n')
     with pytest.raises(ArtifactCorrupt, match=r"broken.jsonl:1 is no evaluation"):
         ReplayEvaluator.open(broken)
+
+
+def test_a_brief_record_answers_brief_requests_only(recorded):
+    fast = scripted.source("right", ms=0.7)
+    request = recorded.request(fast, stage="time", incumbent=recorded.original, depth="cheap")
+    cheap = recorded.evaluator.evaluate(request)
+    elsewhere = request.model_copy(update={"device": "replay", "seed_pool": "s"})
+    replay = ReplayEvaluator.open(recorded.folder)
+    assert replay.evaluate(elsewhere).timings == cheap.timings
+    deep = elsewhere.model_copy(update={"depth": "search"})
+    assert replay.evaluate(deep).detail == "not recorded"
+    whole = recorded.evaluator.evaluate(request.model_copy(update={"depth": "search"}))
+    again = ReplayEvaluator.open(recorded.folder)
+    assert again.evaluate(deep).timings == whole.timings
+    assert again.evaluate(elsewhere).timings == cheap.timings

@@ -135,3 +135,37 @@ def test_the_scripted_worker_is_timed_like_any(laboratory):
     assert evaluation.timing(2).median_ms == pytest.approx(1.0, rel=0.01)
     assert evaluation.incumbent_timings[0].median_ms == pytest.approx(2.0, rel=0.01)
     assert scripted.GPU.name == evaluation.conditions.gpu
+
+
+def test_the_cheap_stage_takes_few_pairs_and_never_more():
+    short = RULES.shortened()
+    noisy = time_in_turns(0, *sides(1.0, 1.0, spread=0.2)[:2], short, SystemClock())
+    assert len(noisy.paired.ratios) == 6
+    assert len(time_in_turns(0, *sides(2000.0, 1900.0)[:2], short, SystemClock()).paired.ratios) == 6
+    assert TimingRules(pairs=4).shortened().pairs == 4
+
+
+def test_a_cheap_evaluation_is_brief_and_says_so(laboratory):
+    lab = laboratory(settings={"ms": 2.0})
+    fast = scripted.source("right", ms=1.0)
+    request = lab.request(fast, stage="time", incumbent=lab.original, depth="cheap")
+    cheap = lab.evaluator.evaluate(request)
+    assert (cheap.depth, len(cheap.paired[0].ratios), len(cheap.checks) < 20) == ("cheap", 6, True)
+    assert lab.evaluator.evaluate(request) == cheap
+    whole = lab.evaluator.evaluate(request.model_copy(update={"depth": "search"}))
+    assert (whole.depth, len(whole.paired[0].ratios)) == ("search", 30)
+    assert not any("not run again" in note for note in whole.notes)
+
+
+def test_an_estimate_is_made_once_for_both_stages(laboratory):
+    lab = laboratory(settings={"ms": 2.0}, evidence="estimated")
+    fast = scripted.source("right", ms=1.0)
+    request = lab.request(fast, stage="time", incumbent=lab.original, depth="cheap")
+    cheap = lab.evaluator.evaluate(request)
+    deep = request.model_copy(update={"depth": "search"})
+    check = lab.evaluator.evaluate(deep.model_copy(update={"stage": "check", "incumbent": None}))
+    assert check.depth == "search"
+    opened = lab.backend.opened
+    whole = lab.evaluator.evaluate(deep)
+    assert whole.timings == cheap.timings
+    assert lab.backend.opened == opened + 1

@@ -14,14 +14,15 @@ def test_the_graph_is_the_picture_of_the_architecture() -> None:
         ("coordinator", "policy"),
         ("compute", "policy"),
         ("memory", "policy"),
-        ("policy", "evaluator"),
+        ("policy", "parameters"),
+        ("parameters", "evaluator"),
         ("evaluator", "verifier"),
         ("verifier", "combiner"),
         ("combiner", "evaluator"),
         ("combiner", "experience"),
     ):
         assert wanted in edges
-    assert len(graph.nodes) == 2 + 2 + 7
+    assert len(graph.nodes) == 2 + 2 + 8
 
 
 def test_a_round_begins_with_nothing_offered() -> None:

@@ -1,0 +1,218 @@
+"""Search a chosen family's parameters with the tools and records of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import log
+
+import numpy as np
+
+from kernelskill.agents.families import Values, place_of, points, size_of, steps_at
+from kernelskill.errors import RunInterrupted
+from kernelskill.evaluation.judge import judge
+from kernelskill.graph import outcomes
+from kernelskill.graph.context import PROPOSALS, SEARCHES, SLATES, RoundContext
+from kernelskill.policy.features import FEATURE_NAMES, SCHEMA_VERSION
+from kernelskill.schema.base import canonical_json, sha256_text
+from kernelskill.schema.candidate import Step
+from kernelskill.schema.evaluation import Evaluation, VerdictKind
+from kernelskill.schema.event import Evaluated, Searched
+from kernelskill.schema.proposal import Effect, Proposal, RankedProposal, Refusal, Slate
+from kernelskill.schema.search import ParameterSearch
+from kernelskill.search.parameters import PointSearch
+from kernelskill.search.screening import after_building, before_building
+from kernelskill.skills.apply import make_proposal
+from kernelskill.skills.transformation import SkillRefused
+
+MOST_POINTS = 48
+"""Points of a family that the policy puts in order; the slate keeps a row of each."""
+
+_PLACE_COST = 0.02
+"""ln(speedup) that a value is taken to lose a place down its list; so much the skill's author knew."""
+_POINT_DEVIATION = 0.03
+"""Points of one family share the doubt about their skill; this is what sets them apart."""
+
+
+def searched(context: RoundContext, number: int, family: Proposal) -> list[str]:
+    """Search a family's points at the cheap stage.
+
+    Returns:
+        Ids of the proposals for the full stage: the best, or one that shows why none is right.
+    """
+    slate = _point_slate(context, number, family)
+    if context.run.has(SEARCHES, slate.id):
+        found = context.run.get(SEARCHES, slate.id, ParameterSearch)
+    else:
+        order = [_values_of(family, row.steps) for row in slate.ranked]
+        own = _values_of(family, family.steps)
+        trials = PointSearch(
+            family=family,
+            order=[own, *(values for values in order if values != own)],
+            limit=context.config.points,
+            seed=int(sha256_text(canonical_json([context.config.seed, number, family.id]))[:8], 16),
+            bench=_Bench(context, number, family),
+        ).run()
+        found = ParameterSearch(
+            slate=slate.id, family=family.id, points=size_of(family.choices), trials=trials
+        )
+        context.run.put(SEARCHES, slate.id, found)
+    _record(context, number, family, slate, found)
+    return list(found.goes_on)
+
+
+def _record(
+    context: RoundContext, number: int, family: Proposal, slate: Slate, found: ParameterSearch
+) -> None:
+    tried = {trial.steps for trial in found.trials if trial.evaluation}
+    marked = tuple(row.model_copy(update={"chosen": row.steps in tried}) for row in slate.ranked)
+    if context.pool is not None:
+        context.pool.record_slate(slate.model_copy(update={"ranked": marked}))
+    context.log.emit(
+        Searched(
+            round=number,
+            slate=slate.id,
+            family=family.id,
+            label=family.label,
+            points=found.points,
+            timed=found.count("timed", "kept"),
+            pruned=found.count("pruned"),
+            failed=found.count("failed"),
+            kept=found.kept,
+            labels=tuple(context.proposal(kept).label for kept in found.kept),
+        )
+    )
+
+
+def _point_slate(context: RoundContext, number: int, family: Proposal) -> Slate:
+    """Put the points of a family in order; the same round of the same run always gives the same order."""
+    identity = sha256_text(canonical_json([context.run_id, number, "points", family.id]))[:16]
+    if context.run.has(SLATES, identity):
+        return context.run.get(SLATES, identity, Slate)
+    diagnosis = context.diagnosis(family.base)
+    features = outcomes.features_of(context, family.base)
+    offered = [_as_point(family, values) for values in points(family.choices, MOST_POINTS)]
+    ranked = context.policy.rank(
+        offered,
+        {family.base: diagnosis.bottlenecks},
+        {family.base: features},
+        take=context.config.points,
+        rng=np.random.default_rng([context.config.seed, number, int(family.id[:8], 16)]),
+    )
+    rows = [row.model_copy(update={"proposal": point_id(family.base, row.steps)}) for row in ranked]
+    slate = Slate(
+        id=identity,
+        run=context.run_id,
+        round=number,
+        context=tuple(sorted(features.items())),
+        feature_names=FEATURE_NAMES,
+        schema_version=SCHEMA_VERSION,
+        policy=context.policy.name,
+        ranked=tuple(rows),
+        family=family.id,
+    )
+    context.run.put(SLATES, identity, slate)
+    return slate
+
+
+def point_id(base: str, steps: Sequence[Step]) -> str:
+    """Return the name of a point in its slate, whether or not its steps can be applied."""
+    return sha256_text(canonical_json([base, [step.model_dump(mode="json") for step in steps]]))[:16]
+
+
+def rows_of(slate: Slate) -> dict[tuple[Step, ...], RankedProposal]:
+    """Return the rows of a slate by their steps."""
+    return {row.steps: row for row in slate.ranked}
+
+
+def _as_point(family: Proposal, values: Values) -> Proposal:
+    """Return what the policy sees of a point: the family with other values, later ones a little worse."""
+    predicted = Effect(
+        log_speedup=family.predicted.log_speedup - _PLACE_COST * place_of(family.choices, values),
+        deviation=_POINT_DEVIATION,
+    )
+    steps = steps_at(family.steps, family.choices, values)
+    return family.model_copy(update={"steps": steps, "predicted": predicted})
+
+
+def _values_of(family: Proposal, steps: Sequence[Step]) -> Values:
+    return tuple(dict(steps[choice.steps[0]].parameters)[choice.name] for choice in family.choices)
+
+
+@dataclass(frozen=True)
+class _Bench:
+    """Implements `search.parameters.Workbench` on the records of a run."""
+
+    context: RoundContext
+    number: int
+    family: Proposal
+
+    def make(self, steps: tuple[Step, ...]) -> Proposal | Refusal:
+        base = self.context.member(self.family.base).candidate
+        try:
+            made = make_proposal(
+                base,
+                steps,
+                self.context.library,
+                self.context.skill_context,
+                reason=self.family.rationale,
+            )
+        except SkillRefused as refused:
+            return Refusal(skill=steps[0].skill, kernel=steps[0].site, reason=refused.reason)
+        # The chosen proposal itself keeps its choices: the search may have to be run again after a kill.
+        if not self.context.run.has(PROPOSALS, made.id):
+            self.context.run.put(PROPOSALS, made.id, made)
+        return made
+
+    def is_known(self, digest: str) -> bool:
+        # A search that is run again after a kill finds its own evaluations in the log.
+        return any(
+            isinstance(event, Evaluated) and event.candidate == digest and event.round < self.number
+            for event in self.context.log.events
+        )
+
+    def before_building(self, proposal: Proposal) -> str:
+        base = self.context.member(self.family.base).candidate
+        task, gpu = self.context.task, self.context.evaluator.gpu
+        return before_building(proposal.candidate, base, gpu, task.flags)
+
+    def before_timing(self, proposal: Proposal, check: Evaluation) -> str:
+        base = self.context.member(self.family.base).evaluation
+        task, gpu = self.context.task, self.context.evaluator.gpu
+        reason = after_building(check.kernels, proposal.candidate, base.kernels, gpu, task.flags)
+        if reason:
+            self._log(proposal, check, reason)
+        return reason
+
+    def prefetch(self, proposals: Sequence[Proposal]) -> None:
+        self.context.evaluator.prefetch(
+            [self.context.request(proposal, depth="cheap") for proposal in proposals]
+        )
+
+    def check(self, proposal: Proposal) -> Evaluation | None:
+        if self.context.stop.is_set:
+            raise RunInterrupted("stopped between two evaluations")
+        if self.context.is_spent():
+            return None
+        request = self.context.request(proposal, depth="cheap")
+        check = self.context.evaluator.evaluate(
+            request.model_copy(update={"stage": "check", "incumbent": None})
+        )
+        if not check.passed:
+            self._log(proposal, check, check.detail)
+        return check
+
+    def time(self, proposal: Proposal) -> tuple[Evaluation, VerdictKind, float | None] | None:
+        if self.context.stop.is_set:
+            raise RunInterrupted("stopped between two evaluations")
+        evaluation = self.context.evaluator.evaluate(self.context.request(proposal, depth="cheap"))
+        self._log(proposal, evaluation, evaluation.detail)
+        verdict = judge(self.context.task, evaluation, incumbent_label="its base", noise=self.context.noise)
+        return evaluation, verdict.kind, None if verdict.speedup is None else log(verdict.speedup)
+
+    def _log(self, proposal: Proposal, evaluation: Evaluation, detail: str) -> None:
+        self.context.log.emit(
+            outcomes.evaluated(self.number, proposal, evaluation).model_copy(
+                update={"detail": detail, "depth": "cheap"}
+            )
+        )

@@ -1,0 +1,225 @@
+"""Search over the open parameters of one proposal, at the cheap stage.
+
+The policy gives the order of the first points, Optuna proposes the rest from what those brought,
+the hardware's limits prune before building and before timing, and the best go on to the full stage.
+Nothing of a study is kept: its seed is injected and evaluations are kept by content, so that a
+search that was cut short is rebuilt by running it again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import optuna
+from optuna.distributions import CategoricalDistribution
+from optuna.trial import TrialState
+
+from kernelskill.agents.families import Values, steps_at
+from kernelskill.schema.candidate import Step
+from kernelskill.schema.evaluation import Evaluation, VerdictKind
+from kernelskill.schema.proposal import Choice, Proposal, Refusal
+from kernelskill.schema.search import PointOutcome, PointTrial
+from kernelskill.search.screening import spilled_bytes
+
+REDUCTION = 4
+"""One of so many points goes on from the cheap stage to the full one."""
+BATCH = 2
+"""Points that the sampler proposes before it hears how they did; the second is built meanwhile."""
+_ASKS = 16
+"""How often the sampler may name a point that is gone before the policy's order decides."""
+
+
+class Workbench(Protocol):
+    """What a search may do with a point. The graph gives one that works on the run's records."""
+
+    def make(self, steps: tuple[Step, ...]) -> Proposal | Refusal:
+        """Apply the steps of a point to the base."""
+
+    def is_known(self, digest: str) -> bool:
+        """Whether the run evaluated that candidate before this search."""
+
+    def before_building(self, proposal: Proposal) -> str:
+        """Return why the text alone rules a point out, or nothing."""
+
+    def before_timing(self, proposal: Proposal, check: Evaluation) -> str:
+        """Return why the compiled kernels rule a point out, or nothing."""
+
+    def prefetch(self, proposals: Sequence[Proposal]) -> None:
+        """Start building points that will be asked for."""
+
+    def check(self, proposal: Proposal) -> Evaluation | None:
+        """Build and check a point briefly; None where the budget is spent."""
+
+    def time(self, proposal: Proposal) -> tuple[Evaluation, VerdictKind, float | None] | None:
+        """Time a point briefly: evaluation, verdict and ln(speedup); None where the budget is spent."""
+
+
+@dataclass
+class PointSearch:
+    """One search.
+
+    Args:
+        family: The chosen proposal; its own steps are the first point.
+        order: Points by the policy, the most promising first.
+        limit: Points that may be built.
+        seed: Of the sampler; equal seeds and answers, equal search.
+        bench: Applies, checks and times.
+    """
+
+    family: Proposal
+    order: Sequence[Values]
+    limit: int
+    seed: int
+    bench: Workbench
+    _trials: list[PointTrial] = field(default_factory=list)
+    _spills: list[int] = field(default_factory=list)
+    _built: int = 0
+    _is_over: bool = False
+
+    def run(self) -> tuple[PointTrial, ...]:
+        """Return every point that was looked at, in order; the best are marked as kept."""
+        names = _names(self.family.choices)
+        study = _study(self.seed, startup=self.limit)
+        left = dict.fromkeys(self.order)
+        first = -(-self.limit // 2)
+        while left and self._built < self.limit and not self._is_over:
+            if self._built < first:
+                asked = [_ask_for(study, names, values) for values in list(left)[: first - self._built]]
+            else:
+                asked = _ask(study, names, left, min(BATCH, self.limit - self._built))
+            for values, _ in asked:
+                left.pop(values)
+            self._try(study, asked)
+        return mark_kept(self._trials, max(1, self._built // REDUCTION))
+
+    def _try(self, study: optuna.Study, asked: Sequence[tuple[Values, optuna.trial.Trial]]) -> None:
+        ready: list[tuple[Proposal, optuna.trial.Trial]] = []
+        for values, trial in asked:
+            made = self._make(values, {proposal.candidate.digest for proposal, _ in ready})
+            if isinstance(made, Proposal):
+                ready.append((made, trial))
+            else:
+                self._trials.append(made)
+                study.tell(trial, state=TrialState.PRUNED)
+        self.bench.prefetch([proposal for proposal, _ in ready])
+        for proposal, trial in ready:
+            found = None if self._is_over else self._evaluate(proposal)
+            if found is None:
+                self._is_over = True
+                study.tell(trial, state=TrialState.FAIL)
+                continue
+            self._trials.append(found)
+            if found.log_speedup is None:
+                study.tell(trial, state=TrialState.PRUNED)
+            else:
+                study.tell(trial, found.log_speedup)
+
+    def _make(self, values: Values, siblings: set[str]) -> Proposal | PointTrial:
+        steps = steps_at(self.family.steps, self.family.choices, values)
+        made = self.bench.make(steps)
+        if isinstance(made, Refusal):
+            return PointTrial(steps=steps, outcome="refused", detail=made.reason)
+        same = any(trial.proposal == made.id for trial in self._trials)
+        if same or made.candidate.digest in siblings:
+            return PointTrial(steps=steps, outcome="known", detail="the same source as another point")
+        if self.bench.is_known(made.candidate.digest):
+            return PointTrial(steps=steps, proposal=made.id, outcome="known", detail="tried before")
+        reason = self.bench.before_building(made)
+        if reason:
+            return PointTrial(steps=steps, proposal=made.id, outcome="pruned", detail=reason)
+        return made
+
+    def _evaluate(self, proposal: Proposal) -> PointTrial | None:
+        check = self.bench.check(proposal)
+        if check is None:
+            return None
+        self._built += 1
+        if not check.passed:
+            return _trial(proposal, "failed", check, VerdictKind.REFUSED, detail=check.detail)
+        spilled = spilled_bytes(check.kernels)
+        reason = self.bench.before_timing(proposal, check)
+        if not reason and spilled and 0 in self._spills:
+            reason = f"{spilled} bytes spill, and none do at another point"
+        if reason:
+            return _trial(proposal, "pruned", check, None, detail=reason)
+        self._spills.append(spilled)
+        timed = self.bench.time(proposal)
+        if timed is None:
+            return None
+        evaluation, verdict, gain = timed
+        return _trial(proposal, "timed" if gain is not None else "failed", evaluation, verdict, gain=gain)
+
+
+def mark_kept(trials: Sequence[PointTrial], count: int) -> tuple[PointTrial, ...]:
+    """Return the trials with the best timed ones marked as kept; of equals the earlier one is better."""
+    timed = sorted(
+        (trial for trial in trials if trial.outcome == "timed"),
+        key=lambda trial: -(trial.log_speedup or 0.0),
+    )
+    kept = {trial.proposal for trial in timed[:count]}
+    return tuple(
+        trial.model_copy(update={"outcome": "kept"}) if trial in timed and trial.proposal in kept else trial
+        for trial in trials
+    )
+
+
+def _trial(
+    proposal: Proposal,
+    outcome: PointOutcome,
+    evaluation: Evaluation,
+    verdict: VerdictKind | None,
+    *,
+    gain: float | None = None,
+    detail: str = "",
+) -> PointTrial:
+    return PointTrial(
+        steps=proposal.steps,
+        proposal=proposal.id,
+        outcome=outcome,
+        detail=detail or evaluation.detail,
+        evaluation=evaluation.key,
+        status=evaluation.status,
+        verdict=verdict,
+        log_speedup=gain,
+        evidence=evaluation.timings[0].evidence if evaluation.timings else "none",
+    )
+
+
+def _study(seed: int, startup: int) -> optuna.Study:
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    # The first half of the points is the policy's; what the sampler learns from is never nothing.
+    sampler = optuna.samplers.TPESampler(seed=seed, n_startup_trials=max(1, startup // 2))
+    return optuna.create_study(direction="maximize", sampler=sampler)
+
+
+def _names(choices: Sequence[Choice]) -> dict[str, CategoricalDistribution]:
+    return {f"{choice.steps[0]}.{choice.name}": CategoricalDistribution(choice.values) for choice in choices}
+
+
+def _ask_for(
+    study: optuna.Study, names: dict[str, CategoricalDistribution], values: Values
+) -> tuple[Values, optuna.trial.Trial]:
+    """Make a trial of a given point."""
+    study.enqueue_trial(dict(zip(names, values, strict=True)))
+    return values, study.ask(dict(names))
+
+
+def _ask(
+    study: optuna.Study, names: dict[str, CategoricalDistribution], left: dict[Values, None], count: int
+) -> list[tuple[Values, optuna.trial.Trial]]:
+    """Let the sampler name points that are left; where it repeats itself, the policy's next ones do."""
+    found: list[tuple[Values, optuna.trial.Trial]] = []
+    free = dict(left)
+    for _ in range(_ASKS):
+        if len(found) == count or not free:
+            return found
+        trial = study.ask(dict(names))
+        values = tuple(str(trial.params[name]) for name in names)
+        if values in free:
+            del free[values]
+            found.append((values, trial))
+        else:
+            study.tell(trial, state=TrialState.FAIL)
+    return [*found, *(_ask_for(study, names, values) for values in list(free)[: count - len(found)])]
