@@ -123,40 +123,43 @@ def address_parts(unit: SourceUnit, address: Node) -> list[Node]:
     return [*parts, element] if element is not None else [inner]
 
 
-def refuse_moving_address(unit: SourceUnit, kernel: KernelDef, update: AtomicUpdate, before: int) -> None:
+def refuse_moving_address(unit: SourceUnit, kernel: KernelDef, address: Node, before: int) -> None:
     """Decline an address that is not the same for all of a block's threads, all through the kernel.
 
     Args:
         unit: The file.
         kernel: The kernel.
-        update: One of its atomics.
+        address: An expression of it.
         before: Byte offset; variables in the address must be declared in the outermost block before it.
 
     Raises:
         SkillRefused: It may differ.
     """
-    flow = flow_of(unit, kernel)
-    text = unit.text_of(update.address)
-    for part in address_parts(unit, update.address):
+    text = unit.text_of(address)
+    for part in address_parts(unit, address):
         if _is_device_variable(unit, kernel, part):
             continue
-        met = influences(flow, part, unit.syntax, part)
+        met = influences(flow_of(unit, kernel), part, unit.syntax, part)
         if met & _THREADS:
             raise SkillRefused(f"the threads of a block update different elements, {text}")
         if MEMORY in met or any(node.type == "call_expression" for node in walk(part)):
             raise SkillRefused(f"which element {text} is depends on data")
         for node in walk(part):
-            if node.type != "identifier" or unit.text_of(node) in BUILTINS:
-                continue
-            declared = flow.resolve(node)
-            if declared is None:
-                continue
-            if not flow.is_constant(declared):
-                raise SkillRefused(f"{unit.text_of(node)!r} changes which element {text} is")
-            if isinstance(declared, ParameterDef) or declared.scope.type == "translation_unit":
-                continue
-            if declared.scope != kernel.body or declared.name_span.start > before:
-                raise SkillRefused(f"{unit.text_of(node)!r} of {text} is not known to all threads")
+            if node.type == "identifier" and unit.text_of(node) not in BUILTINS:
+                _refuse_changing_name(unit, kernel, node, text, before)
+
+
+def _refuse_changing_name(unit: SourceUnit, kernel: KernelDef, name: Node, text: str, before: int) -> None:
+    flow = flow_of(unit, kernel)
+    declared = flow.resolve(name)
+    if declared is None:
+        return
+    if not flow.is_constant(declared):
+        raise SkillRefused(f"{declared.name!r} changes which element {text} is")
+    if isinstance(declared, ParameterDef) or declared.scope.type == "translation_unit":
+        return
+    if declared.scope != kernel.body or declared.name_span.start > before:
+        raise SkillRefused(f"{declared.name!r} of {text} is not known to all threads")
 
 
 def _is_device_variable(unit: SourceUnit, kernel: KernelDef, part: Node) -> bool:

@@ -63,11 +63,11 @@ def read_block_atomics(unit: SourceUnit, kernel: KernelDef, context: SkillContex
     every = find_updates(unit, kernel, context)
     entries = launches_of(unit, kernel, context)
     threads = read_block_threads(entries)
-    end, reason = _common_end(unit, kernel)
+    end, reason = common_end_of(unit, kernel)
     chosen, refusal = _uniform_updates(unit, kernel, every, end)
     if not chosen:
         raise SkillRefused(refusal)
-    elements = _elements(unit, kernel, context)
+    elements = elements_of(unit, kernel, context)
     if end is None and elements is None:
         raise SkillRefused(reason)
     return BlockAtomics(
@@ -82,14 +82,16 @@ def read_block_atomics(unit: SourceUnit, kernel: KernelDef, context: SkillContex
     )
 
 
-def _common_end(unit: SourceUnit, kernel: KernelDef) -> tuple[CommonEnd | None, str]:
+def common_end_of(unit: SourceUnit, kernel: KernelDef) -> tuple[CommonEnd | None, str]:
+    """Return how all threads can reach the end of a kernel, or None and why they can't."""
     try:
         return read_common_end(unit, kernel), ""
     except SkillRefused as refused:
         return None, refused.reason
 
 
-def _elements(unit: SourceUnit, kernel: KernelDef, context: SkillContext) -> Elements | None:
+def elements_of(unit: SourceUnit, kernel: KernelDef, context: SkillContext) -> Elements | None:
+    """Return what is needed to give a thread several elements; None where that can't be done."""
     try:
         _, covers, guard = read_elements(unit, kernel, context)
     except SkillRefused:
@@ -109,7 +111,7 @@ def _uniform_updates(
                 raise SkillRefused(f"line {update.access.line} uses what {update.name} returns")
             if is_once_a_block(unit, kernel, update):
                 raise SkillRefused(f"line {update.access.line} is done by one thread of many already")
-            refuse_moving_address(unit, kernel, update, before)
+            refuse_moving_address(unit, kernel, update.address, before)
         except SkillRefused as refused:
             refusal = refusal or refused.reason
             continue
@@ -147,7 +149,7 @@ def write_block_atomics(unit: SourceUnit, found: BlockAtomics, work: int, contex
             edits.replace(_statement(update), total.combining.update(total.name, value))
     end = found.end
     if work > 1 and found.elements is not None:
-        _write_loop(unit, edits, found, context)
+        write_grid_loop(unit, edits, found.kernel, found.elements, context)
         divide_grids(sets, list(found.entries), list(found.elements.covers), work)
         end = CommonEnd((), named(found.kernel.body)[-1])
     elif end is not None:
@@ -197,13 +199,15 @@ def _write_functions(
     return names
 
 
-def _write_loop(unit: SourceUnit, edits: EditSet, found: BlockAtomics, context: SkillContext) -> None:
-    assert found.elements is not None
-    guard = found.elements.guard
+def write_grid_loop(
+    unit: SourceUnit, edits: EditSet, kernel: KernelDef, elements: Elements, context: SkillContext
+) -> None:
+    """Let a thread take elements in the step of the grid."""
     item = fresh_name(unit, context, "item")
     start, step = "(long long)blockIdx.x * blockDim.x + threadIdx.x", "(long long)gridDim.x * blockDim.x"
-    head = f"for (long long {item} = {start}; {item} < {bound_text(unit, guard)}; {item} += {step}) {{"
-    write_element_loop(unit, edits, found.kernel, guard, [head], item)
+    bound = bound_text(unit, elements.guard)
+    head = f"for (long long {item} = {start}; {item} < {bound}; {item} += {step}) {{"
+    write_element_loop(unit, edits, kernel, elements.guard, [head], item)
 
 
 def _end_lines(

@@ -64,9 +64,13 @@ def write_common_end(unit: SourceUnit, edits: EditSet, kernel: KernelDef, end: C
         condition = statement.child_by_field_name("condition")
         assert condition is not None
         edits.replace(statement, f"if ({opposite_test(unit, kernel, condition)}) {{")
-        if statement != end.last:
-            rest = Span(_next_statement(kernel, statement).start_byte, end.last.end_byte)
-            indent_lines(unit, edits, rest)
+        for later in named(kernel.body) if kernel.body is not None else ():
+            # A later return is replaced as a whole; only its first line is left to be moved.
+            if later.start_byte > statement.end_byte:
+                place = span_of(later)
+                end_byte = place.start if later in end.returns else place.end
+                first = unit.text_of(Span(unit.syntax.line_span(unit.line_of(place)).start, place.start))
+                indent_lines(unit, edits, Span(place.start, end_byte), first=not first.strip())
     indent = unit.indent_of(end.last)
     closing = "".join(f"\n{indent}}}" for _ in end.returns)
     if closing:
@@ -97,8 +101,3 @@ def opposite_test(unit: SourceUnit, kernel: KernelDef, condition: Node) -> str:
         if left is not None and right is not None and all(is_integer(types.of(s)) for s in (left, right)):
             return f"{unit.text_of(left)} {_OPPOSITE[unit.operator(inner)]} {unit.text_of(right)}"
     return f"!({text})"
-
-
-def _next_statement(kernel: KernelDef, statement: Node) -> Node:
-    statements = named(kernel.body) if kernel.body is not None else []
-    return statements[statements.index(statement) + 1]
