@@ -1,0 +1,1 @@
+"""Lower an algorithm under a schedule to CUDA text."""

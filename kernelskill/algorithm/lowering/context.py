@@ -1,0 +1,262 @@
+"""What all parts of one lowering share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+
+from kernelskill.algorithm.access import Footprint, footprint
+from kernelskill.algorithm.expression import Expression, Load, Sym, walk
+from kernelskill.algorithm.integers import add, constant
+from kernelskill.algorithm.lowering.text import Names, Writer, capital
+from kernelskill.algorithm.model import Algorithm, Axis
+from kernelskill.algorithm.printing import Leaf, show
+from kernelskill.algorithm.schedule import AxisPlan, Schedule
+from kernelskill.algorithm.types import is_wide
+
+
+@dataclass(frozen=True)
+class AxisText:
+    """The names round one parallel axis."""
+
+    axis: Axis
+    plan: AxisPlan
+    start: str
+    """First point of the block."""
+    thread: str
+    """The thread's number along the axis."""
+    point: str
+    """Loop variable over the thread's points."""
+    tile: str
+    """Constant: points of a block."""
+    threads: str
+    """Constant: threads of a block."""
+    points: str
+    """Constant: points of a thread."""
+
+    @property
+    def offset(self) -> str:
+        """Text of the point's place within the block's tile."""
+        plan = self.plan
+        if plan.points == 1:
+            return self.thread if plan.threads > 1 else "0"
+        if plan.vector == 1:
+            return self._strided(self.point)
+        group = self._strided(f"{self.point} / {plan.vector}")
+        group = f"({group})" if plan.threads > 1 else group
+        return f"{group} * {plan.vector} + {self.point} % {plan.vector}"
+
+    def _strided(self, number: str) -> str:
+        return f"{number} * {self.threads} + {self.thread}" if self.plan.threads > 1 else number
+
+
+@dataclass(frozen=True)
+class StagedTile:
+    """A tile in shared memory and the loads that read it."""
+
+    name: str
+    buffer: str
+    kind: str
+    loads: frozenset[Load]
+    footprint: Footprint
+    """Of the first element; offsets are the smallest ones."""
+    spreads: tuple[int, ...]
+    order: tuple[int, ...]
+    """Dimensions of the footprint as the array's dimensions, slowest first."""
+    sizes: tuple[int, ...]
+    """Elements along each dimension of the footprint."""
+    pad: int
+    loop: str
+    """Loop whose tiles it follows; empty: filled once."""
+    conditions: tuple[Expression, ...]
+    """What must hold besides ranges for an element to be read; over `coordinate_symbol`s."""
+    counts: tuple[tuple[str, int], ...] = ()
+    """Symbols that vary over the tile with their counts."""
+    next: str = ""
+    """Registers that hold the thread's part of the next tile."""
+
+
+def coordinate_symbol(position: int) -> str:
+    """Return the symbol that stands for the coordinate of one dimension in `StagedTile.conditions`."""
+    return f"@{position}"
+
+
+def offset_symbol(name: str) -> str:
+    """Return the symbol that stands for the place of a point or step within its tile."""
+    return f"{name}@offset"
+
+
+@dataclass
+class Context:
+    """State of one lowering."""
+
+    algorithm: Algorithm
+    schedule: Schedule
+    names: Names
+    out: Writer
+    index_type: str
+    axes: dict[str, AxisText] = field(default_factory=dict)
+    tiles: list[StagedTile] = field(default_factory=list)
+    values: dict[Expression, str] = field(default_factory=dict)
+    """Texts of reductions that are computed already, and of loads held in registers."""
+    constants: dict[str, int] = field(default_factory=dict)
+    """Named constants of the tile shape, in order."""
+    aligned: dict[str, int] = field(default_factory=dict)
+    """Buffer -> alignment in bytes that wide accesses need."""
+    divisible: dict[Expression, int] = field(default_factory=dict)
+    """Value -> number that must divide it for wide accesses."""
+    pack: str = ""
+    """Name of the vector type, once it is needed."""
+    aligned_flag: str = ""
+    """Name of the template parameter that says whether wide accesses are allowed."""
+    helpers: dict[str, str] = field(default_factory=dict)
+    """Text of device functions by key."""
+    helper_names: dict[str, str] = field(default_factory=dict)
+    active: str = ""
+    """Name of the flag that says whether the thread's point lies in range; empty where it always does."""
+    lane: str = ""
+    block_threads: str = "1"
+    tile_buffer: str = ""
+    """Index of the tile buffer that is read, where there are two."""
+    locals: dict[str, str] = field(default_factory=dict)
+    """Names of short-lived variables by what they are called where nothing is in the way."""
+    step_names: dict[str, str] = field(default_factory=dict)
+    """Loop -> name of the step within its tile."""
+
+    @property
+    def register_axes(self) -> tuple[AxisText, ...]:
+        """Axes along which a thread has several points, outermost first."""
+        return tuple(text for text in self.axes.values() if text.plan.points > 1)
+
+    def constant(self, base: str, value: int) -> str:
+        """Return the name of a constant of the tile shape, made at its first use."""
+        for name, known in self.constants.items():
+            if known == value and (name == base or name.startswith(f"{base}_")):
+                return name
+        name = self.names.fresh(base)
+        self.constants[name] = value
+        return name
+
+    def local(self, base: str) -> str:
+        """Return the name that every inner block uses for a short-lived variable."""
+        if base not in self.locals:
+            self.locals[base] = self.names.fresh(base)
+        return self.locals[base]
+
+    def leaf(self, expression: Expression) -> str | None:
+        """Return the text of what is held under a name already."""
+        known = self.values.get(expression)
+        if known is not None:
+            return known
+        if isinstance(expression, Load):
+            return self.tile_text(expression)
+        if isinstance(expression, Sym) and expression.name.endswith("@offset"):
+            return self._offset_text(expression.name.removesuffix("@offset"))
+        return None
+
+    def _offset_text(self, name: str) -> str:
+        if name in self.axes:
+            text = self.axes[name].offset
+            return f"({text})" if " " in text else text
+        return self.step_names.get(name, "0")
+
+    def tile_text(self, load: Load) -> str | None:
+        """Return the element of a shared tile that holds a load; None where it is not staged."""
+        tile = next((tile for tile in self.tiles if load in tile.loads), None)
+        if tile is None:
+            return None
+        places = tile_places(tile, load)
+        buffer = f"[{self.tile_buffer}]" if self.tile_buffer and tile.loop else ""
+        return f"{tile.name}{buffer}" + "".join(f"[{show(places[d], self.leaf)}]" for d in tile.order)
+
+    def show(self, expression: Expression, context: int = 0, leaf: Leaf | None = None) -> str:
+        """Return the text of an expression with everything known under its name."""
+        return show(expression, leaf or self.leaf, context)
+
+    def dims_of(self, *expressions: Expression) -> tuple[AxisText, ...]:
+        """Return the register axes on which expressions depend."""
+        symbols = frozenset().union(*(each.symbols for each in expressions))
+        return tuple(text for text in self.register_axes if text.axis.name in symbols)
+
+    @contextmanager
+    def over_points(self, axes: Iterable[AxisText], needed: Iterable[Expression] = ()) -> Iterator[None]:
+        """Loop over the points of register axes; declare the coordinates that expressions print."""
+        symbols = self.printed_symbols(needed)
+        with ExitStack() as stack:
+            listed = tuple(axes)
+            for text in listed:
+                head = f"for (int {text.point} = 0; {text.point} < {text.points}; ++{text.point})"
+                stack.enter_context(self.out.unrolled(head))
+            for text in listed:
+                if text.axis.name in symbols:
+                    self.declare_point(text)
+            yield
+
+    def declare_point(self, text: AxisText) -> None:
+        """Declare the coordinate of the current point."""
+        self.out.line(f"const {self.index_type} {text.axis.name} = {text.start} + {text.offset};")
+
+    def printed_symbols(self, expressions: Iterable[Expression]) -> frozenset[str]:
+        """Return the symbols that the text of expressions will hold."""
+        found: set[str] = set()
+
+        def visit(node: Expression) -> None:
+            if self.leaf(node) is not None:
+                return
+            if isinstance(node, Sym):
+                found.add(node.name)
+            for child in node.children:
+                visit(child)
+
+        for expression in expressions:
+            visit(expression)
+        return frozenset(found)
+
+    def in_range(self, axes: Iterable[AxisText]) -> list[str]:
+        """Return the tests that coordinates of axes lie below their ends."""
+        return [f"{text.axis.name} < {self.show(text.axis.upper, 8)}" for text in axes]
+
+
+def tile_places(tile: StagedTile, load: Load) -> list[Expression]:
+    """Return where in a tile a load finds its element, a dimension each, over `offset_symbol`s."""
+    own = footprint(load.index, dict(tile.counts))
+    assert own is not None
+    places = []
+    for position, dimension in enumerate(own.dimensions):
+        low = tile.footprint.dimensions[position].offset
+        origins: dict[str, Expression] = {name: Sym(offset_symbol(name)) for name in dimension.symbols}
+        places.append(add(dimension.coordinate(origins), constant(-low)))
+    return places
+
+
+def axis_texts(algorithm: Algorithm, schedule: Schedule, context: Context) -> dict[str, AxisText]:
+    """Name what belongs to each axis."""
+    found: dict[str, AxisText] = {}
+    for axis in algorithm.axes:
+        plan = schedule.axis(axis.name)
+        title = capital(axis.name)
+        fresh = context.names.fresh
+        found[axis.name] = AxisText(
+            axis=axis,
+            plan=plan,
+            start=fresh(f"{axis.name}_start") if plan.tile > 1 else axis.name,
+            thread=fresh(f"{axis.name}_thread") if plan.threads > 1 else "0",
+            point=fresh(f"{axis.name}_i") if plan.points > 1 else "0",
+            tile=context.constant(f"k{title}Tile", plan.tile) if plan.tile > 1 else "1",
+            threads=context.constant(f"k{title}Threads", plan.threads) if plan.threads > 1 else "1",
+            points=context.constant(f"k{title}Points", plan.points) if plan.points > 1 else "1",
+        )
+    return found
+
+
+def index_type_of(algorithm: Algorithm) -> str:
+    """Return the type that holds every index: 64 bits wherever the user computes indices in 64 bits."""
+    for store in algorithm.stores:
+        for expression in store.expressions:
+            indices = [node.index for node in walk(expression) if isinstance(node, Load)]
+            for index in (store.index, *indices):
+                if any(is_wide(node.type) for node in walk(index)):
+                    return "long long"
+    bounds = [bound for axis in algorithm.axes for bound in (axis.lower, axis.upper)]
+    return "long long" if any(is_wide(node.type) for bound in bounds for node in walk(bound)) else "int"

@@ -1,0 +1,499 @@
+"""Loops that accumulate: reductions and folds of one kernel, tiled, staged or shared by lanes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+
+from kernelskill.algorithm.access import certain_loads
+from kernelskill.algorithm.expression import (
+    Binary,
+    Call,
+    Expression,
+    Fold,
+    Load,
+    Loop,
+    Num,
+    Poly,
+    Reduce,
+    Sym,
+    walk,
+)
+from kernelskill.algorithm.integers import value_of
+from kernelskill.algorithm.lowering.context import AxisText, Context, StagedTile
+from kernelskill.algorithm.lowering.fill import zero_of
+from kernelskill.algorithm.lowering.lanes import combine_lanes, neutral_of
+from kernelskill.algorithm.lowering.tile_loop import TileLoop
+from kernelskill.algorithm.lowering.values import print_values
+from kernelskill.algorithm.rewriting import rebuild, substitute
+from kernelskill.algorithm.types import cuda_name, is_float
+
+Accumulation = Reduce | Fold
+
+
+def hoistable(expression: Expression, bound: frozenset[str] = frozenset()) -> Iterator[Accumulation]:
+    """Yield the reductions that can run before an expression is evaluated, inner ones first."""
+    inner = bound
+    if isinstance(expression, Reduce | Fold):
+        inner = bound | {loop.name for loop in expression.loops}
+        if isinstance(expression, Fold):
+            inner |= {state.name for state in expression.states}
+    for child in expression.children:
+        yield from hoistable(child, inner)
+    if isinstance(expression, Reduce | Fold) and not expression.depends_on(*bound):
+        yield expression
+
+
+@dataclass(frozen=True)
+class Member:
+    """One reduction of a group, its loops renamed to those of the group."""
+
+    original: Accumulation
+    renamed: Accumulation
+    name: str
+    """Name of its accumulator; of the first state of a fold."""
+    dims: tuple[AxisText, ...]
+
+    @property
+    def subscript(self) -> str:
+        """Text that picks the current point's accumulator."""
+        return "".join(f"[{text.point}]" for text in self.dims)
+
+
+def lower_reductions(context: Context, expressions: Iterable[Expression]) -> None:
+    """Write the loops that compute every hoistable reduction; afterwards `context.values` holds their names.
+
+    Reductions over equal ranges that do not need one another share their loops.
+    """
+    wanted = list(dict.fromkeys(r for each in expressions for r in hoistable(each)))
+    while True:
+        missing = [r for r in wanted if r not in context.values]
+        if not missing:
+            return
+        ready = [r for r in missing if all(q in context.values for q in hoistable(r) if q != r)]
+        first = ready[0]
+        group = [r for r in ready if _ranges(r) == _ranges(first)]
+        _Group(context, group).write()
+
+
+def _ranges(reduction: Accumulation) -> tuple[object, ...]:
+    """Return the ranges of its loops, with loop variables by position."""
+    numbers: dict[str, Expression] = {}
+    found: list[object] = []
+    for position, loop in enumerate(reduction.loops):
+        found.append((substitute(loop.lower, numbers), substitute(loop.upper, numbers)))
+        numbers[loop.name] = Sym(f"#{position}")
+    return tuple(found)
+
+
+class _Group:
+    def __init__(self, context: Context, reductions: Sequence[Accumulation]) -> None:
+        self._context = context
+        self._loops = reductions[0].loops
+        self._members = [self._member(each) for each in self._unique(reductions)]
+        self._accumulated = reductions
+        tiled = self._loops[0] if context.schedule.loop(self._loops[0].name).depth else None
+        self._tiled: Loop | None = tiled
+        self._tiles = [tile for tile in context.tiles if tiled is not None and tile.loop == tiled.name]
+
+    def _unique(self, reductions: Sequence[Accumulation]) -> list[Accumulation]:
+        """Return one fold of those that differ only in the state they are the value of."""
+        kept: dict[Accumulation, None] = {}
+        for each in reductions:
+            kept[replace(each, index=0) if isinstance(each, Fold) else each] = None
+        return list(kept)
+
+    def _member(self, reduction: Accumulation) -> Member:
+        table: dict[str, Expression] = {
+            own.name: Sym(loop.name) for own, loop in zip(reduction.loops, self._loops, strict=True)
+        }
+        renamed = replace(_renamed(reduction, table), loops=self._loops)
+        hints = dict(self._context.algorithm.names)
+        base = hints.get(
+            reduction, "sum" if isinstance(reduction, Reduce) and reduction.op == "+" else "result"
+        )
+        if isinstance(reduction, Fold):
+            base = reduction.states[0].name
+        return Member(reduction, renamed, self._context.names.fresh(base), self._context.dims_of(renamed))
+
+    def write(self) -> None:
+        for member in self._members:
+            self._declare(member)
+        if self._tiled is not None:
+            self._write_tiled(self._tiled)
+        else:
+            self._write_plain()
+        for member in self._members:
+            self._finish(member)
+            self._publish(member)
+
+    def _publish(self, member: Member) -> None:
+        context = self._context
+        if isinstance(member.original, Fold):
+            for reduction in self._accumulated:
+                if isinstance(reduction, Fold) and replace(reduction, index=0) == member.original:
+                    context.values[reduction] = self._state(member, reduction.index)
+            for number in range(len(member.original.states)):
+                whole = replace(member.original, index=number)
+                context.values.setdefault(whole, self._state(member, number))
+        else:
+            context.values[member.original] = member.name + member.subscript
+
+    # accumulators
+
+    def _state(self, member: Member, number: int) -> str:
+        assert isinstance(member.original, Fold)
+        key = f"{member.name}/{number}"
+        names = self._context.step_names
+        if key not in names:
+            state = member.original.states[number].name
+            names[key] = member.name if number == 0 else self._context.names.fresh(state)
+        return names[key] + member.subscript
+
+    def _declare(self, member: Member) -> None:
+        reduction = member.renamed
+        if isinstance(reduction, Fold):
+            for number, (state, initial) in enumerate(zip(reduction.states, reduction.initials, strict=True)):
+                self._declare_one(member, self._state(member, number), state.type, initial)
+            return
+        self._declare_one(member, member.name + member.subscript, reduction.kind, self._start(reduction))
+
+    def _start(self, reduction: Reduce) -> Expression:
+        """Return what an accumulator starts with: a lane of several must not count the start twice."""
+        if self._context.schedule.lanes == 1:
+            return reduction.initial
+        return neutral_of(reduction)
+
+    def _declare_one(self, member: Member, text: str, kind: str, initial: Expression) -> None:
+        context, type_name = self._context, cuda_name(kind)
+        name = text.partition("[")[0]
+        if not member.dims:
+            value = zero_of(kind) if _is_zero(initial) else context.show(initial)
+            context.out.line(f"{type_name} {name} = {value};")
+            return
+        sizes = "".join(f"[{dim.points}]" for dim in member.dims)
+        if _is_zero(initial):
+            context.out.line(f"{type_name} {name}{sizes} = {{}};")
+            return
+        context.out.line(f"{type_name} {name}{sizes};")
+        with context.over_points(member.dims, [initial]):
+            certain = _unheld_loads(context, [initial])
+            with _guarded(context, member.dims if certain else ()):
+                context.out.line(f"{text} = {context.show(initial)};")
+
+    # loops
+
+    def _write_plain(self) -> None:
+        context = self._context
+        with ExitStack() as stack:
+            for number, loop in enumerate(self._loops):
+                is_shared = context.schedule.lanes > 1 and number == len(self._loops) - 1
+                unroll = context.schedule.loop(loop.name).unroll
+                if unroll:
+                    context.out.line(f"#pragma unroll {unroll}")
+                stack.enter_context(context.out.block(loop_head(context, loop, shared=is_shared)))
+            self._step()
+
+    def _write_tiled(self, loop: Loop) -> None:
+        """Write the loop over tiles of staged operands."""
+        context = self._context
+        depth = context.constant(
+            f"k{loop.name[:1].upper()}{loop.name[1:]}Tile", context.schedule.loop(loop.name).depth
+        )
+        start = context.names.fresh(f"{loop.name}_start")
+        pipeline = TileLoop(context, loop, self._tiles, start, depth)
+        pipeline.write(lambda: self._tile_steps(loop, start, depth))
+
+    def _tile_steps(self, loop: Loop, start: str, depth: str) -> None:
+        """Write the steps within one tile."""
+        context = self._context
+        step = context.names.fresh(f"{loop.name}_i")
+        context.step_names[loop.name] = step
+        bodies = [self._body(member) for member in self._members]
+        is_zero_filled = all(_vanishes(context, member.renamed, self._tiles) for member in self._members)
+        bound = depth
+        if not is_zero_filled:
+            bound = context.names.fresh("steps")
+            end = context.show(loop.upper)
+            context.out.line(f"const int {bound} = min({depth}, static_cast<int>({end} - {start}));")
+        with ExitStack() as stack:
+            head = f"for (int {step} = 0; {step} < {bound}; ++{step})"
+            enter = context.out.unrolled if is_zero_filled else context.out.block
+            stack.enter_context(enter(head))
+            if loop.name in context.printed_symbols(e for body in bodies for e in body):
+                context.out.line(f"const {context.index_type} {loop.name} = {start} + {step};")
+            for inner in self._loops[1:]:
+                context.step_names[inner.name] = f"({inner.name} - {context.show(inner.lower)})"
+                if value_of(inner.lower) == 0:
+                    context.step_names[inner.name] = inner.name
+                stack.enter_context(context.out.block(loop_head(context, inner)))
+            self._step()
+
+    def _body(self, member: Member) -> tuple[Expression, ...]:
+        reduction = member.renamed
+        return reduction.updates if isinstance(reduction, Fold) else (reduction.body,)
+
+    # one step
+
+    def _step(self) -> None:
+        context = self._context
+        for loop in self._loops:
+            if loop is not self._tiled and loop.name not in context.step_names:
+                low = context.show(loop.lower)
+                context.step_names[loop.name] = loop.name if low == "0" else f"({loop.name} - {low})"
+        held = self._fragments()
+        for dims in dict.fromkeys(member.dims for member in self._members):
+            self._accumulate(dims, [member for member in self._members if member.dims == dims])
+        for load in held:
+            del context.values[load]
+
+    def _fragments(self) -> list[Load]:
+        """Write loads that several points share into registers, each element once."""
+        context = self._context
+        every = tuple(dict.fromkeys(dim for member in self._members for dim in member.dims))
+        held: list[Load] = []
+        bodies = [body for member in self._members for body in self._body(member)]
+        bound = {loop.name for body in bodies for node in walk(body) for loop in getattr(node, "loops", ())}
+        for load in dict.fromkeys(load for body in bodies for load in _ordered(certain_loads(body))):
+            dims = context.dims_of(load)
+            if not every or dims == every or load in context.values or load.depends_on(*bound):
+                continue
+            name = context.names.fresh(f"{load.buffer}_value" if not dims else f"{load.buffer}_values")
+            text = name + "".join(f"[{dim.point}]" for dim in dims)
+            self._hold(load, name, dims)
+            context.values[load] = text
+            held.append(load)
+        return held
+
+    def _hold(self, load: Load, name: str, dims: tuple[AxisText, ...]) -> None:
+        context, kind = self._context, cuda_name(load.kind)
+        staged = context.tile_text(load) is not None
+        if not dims:
+            guard = context.active if context.active and not staged else ""
+            text = context.show(load)
+            value = f"{guard} ? {text} : {zero_of(load.kind)}" if guard else text
+            context.out.line(f"const {kind} {name} = {value};")
+            return
+        context.out.line(f"{kind} {name}" + "".join(f"[{dim.points}]" for dim in dims) + ";")
+        if staged and len(dims) == 1 and self._hold_packs(load, name, dims[0]):
+            return
+        with context.over_points(dims, [load]):
+            text = context.show(load)
+            if not staged:
+                tests = [*([context.active] if context.active else []), *context.in_range(dims)]
+                for dim in dims:
+                    if dim.axis.name not in context.printed_symbols([load]):
+                        context.declare_point(dim)
+                text = f"{' && '.join(tests)} ? {text} : {zero_of(load.kind)}"
+            context.out.line(f"{name}" + "".join(f"[{dim.point}]" for dim in dims) + f" = {text};")
+
+    def _hold_packs(self, load: Load, name: str, dim: AxisText) -> bool:
+        """Read neighbouring points of a tile together, where they are neighbours in shared memory."""
+        context, width = self._context, dim.plan.vector
+        tile = next(t for t in context.tiles if load in t.loads)
+        fastest = tile.footprint.dimensions[tile.order[-1]]
+        if width == 1 or fastest.coefficients != ((dim.axis.name, 1),):
+            return False
+        if (tile.sizes[tile.order[-1]] + tile.pad) % width or tile.spreads[tile.order[-1]]:
+            return False
+        group, j, held = context.local("g"), context.local("j"), context.local("in")
+        place = f"{group} * {dim.threads} + {dim.thread}" if dim.plan.threads > 1 else group
+        pack = f"{context.pack}<{cuda_name(load.kind)}, {width}>"
+        point = replace(dim, point=group)
+        context.axes[dim.axis.name] = replace(point, plan=replace(dim.plan, vector=1))
+        text = context.tile_text(load)
+        context.axes[dim.axis.name] = dim
+        assert text is not None
+        index = text.rindex("[")
+        wide = f"{text[:index]}[({place}) * {width}]"
+        with context.out.unrolled(f"for (int {group} = 0; {group} < {dim.plan.points // width}; ++{group})"):
+            context.out.line(f"const {pack} {held} = *reinterpret_cast<const {pack}*>(&{wide});")
+            with context.out.unrolled(f"for (int {j} = 0; {j} < {width}; ++{j})"):
+                context.out.line(f"{name}[{group} * {width} + {j}] = {held}.at[{j}];")
+        return True
+
+    def _accumulate(self, dims: tuple[AxisText, ...], members: Sequence[Member]) -> None:
+        context = self._context
+        bodies = [body for member in members for body in self._body(member)]
+        for member in members:
+            if isinstance(member.renamed, Fold):
+                for number, state in enumerate(member.renamed.states):
+                    context.values[state] = self._state(member, number)
+        needs_guard = bool(_unheld_loads(context, bodies))
+        with (
+            context.over_points(dims, bodies),
+            _guarded(context, dims if needs_guard else (), needs_guard, bodies),
+        ):
+            before = dict(context.values)
+            lower_reductions(context, bodies)
+            values = print_values(context, bodies)
+            context.out.lines(values.declarations)
+            texts = iter(values.texts)
+            for member in members:
+                self._combine(member, [next(texts) for _ in self._body(member)])
+            context.values = before
+        for member in members:
+            if isinstance(member.renamed, Fold):
+                for state in member.renamed.states:
+                    del context.values[state]
+
+    def _combine(self, member: Member, texts: list[str]) -> None:
+        context, reduction = self._context, member.renamed
+        if isinstance(reduction, Reduce):
+            target = member.name + member.subscript
+            context.out.line(accumulate(context, reduction.op, reduction.kind, target, texts[0]))
+            return
+        targets = [self._state(member, number) for number in range(len(texts))]
+        changed = [
+            (t, text, s) for t, text, s in zip(targets, texts, reduction.states, strict=True) if t != text
+        ]
+        if len(changed) == 1:
+            context.out.line(f"{changed[0][0]} = {changed[0][1]};")
+            return
+        fresh = []
+        for _, text, state in changed:
+            fresh.append(context.names.fresh(f"next_{state.name}"))
+            context.out.line(f"const {cuda_name(state.type)} {fresh[-1]} = {text};")
+        for (target, _, _), name in zip(changed, fresh, strict=True):
+            context.out.line(f"{target} = {name};")
+
+    def _finish(self, member: Member) -> None:
+        """Combine the partial results of lanes."""
+        context, reduction = self._context, member.renamed
+        if context.schedule.lanes == 1:
+            return
+        assert isinstance(reduction, Reduce)
+        with context.over_points(member.dims, [reduction.initial]):
+            target = member.name + member.subscript
+            combine_lanes(context, reduction, target)
+
+
+def _renamed(reduction: Accumulation, table: dict[str, Expression]) -> Accumulation:
+    """Return a reduction with its own loop variables replaced, bounds and body."""
+    wanted = {name: value for name, value in table.items() if value != Sym(name)}
+
+    def change(node: Expression) -> Expression | None:
+        return wanted.get(node.name) if isinstance(node, Sym) else None
+
+    if not wanted:
+        return reduction
+    result = rebuild(reduction, change)
+    assert isinstance(result, Reduce | Fold)
+    return result
+
+
+def _ordered(found: frozenset[Load]) -> list[Load]:
+    return sorted(found, key=lambda load: load.key)
+
+
+def _is_zero(expression: Expression) -> bool:
+    if value_of(expression) == 0:
+        return True
+    return isinstance(expression, Num) and expression.text.rstrip("fF") in ("0", "0.", "0.0")
+
+
+def _unheld_loads(context: Context, bodies: Iterable[Expression]) -> list[Load]:
+    """Return the loads that go to global memory when bodies are evaluated."""
+    found: list[Load] = []
+
+    def visit(node: Expression) -> None:
+        if context.leaf(node) is not None:
+            return
+        if isinstance(node, Load):
+            found.append(node)
+        for child in node.children:
+            visit(child)
+
+    for body in bodies:
+        visit(body)
+    return found
+
+
+@contextmanager
+def _guarded(
+    context: Context, dims: Sequence[AxisText], needed: bool = True, printed: Iterable[Expression] = ()
+) -> Iterator[None]:
+    """Put what follows under the tests that its points lie in range."""
+    tests = [context.active] if context.active and needed else []
+    symbols = context.printed_symbols(printed)
+    for dim in dims:
+        if dim.axis.name not in symbols:
+            context.declare_point(dim)
+        tests += context.in_range([dim])
+    if not tests:
+        yield
+        return
+    with context.out.block(f"if ({' && '.join(tests)})"):
+        yield
+
+
+def loop_head(context: Context, loop: Loop, *, shared: bool = False) -> str:
+    """Return the head of a plain loop; `shared`: the block's lanes take its steps in turn."""
+    low, high = context.show(loop.lower), context.show(loop.upper, 8)
+    kind, name = context.index_type, loop.name
+    if not shared:
+        return f"for ({kind} {name} = {low}; {name} < {high}; ++{name})"
+    lanes = context.constant("kLanes", context.schedule.lanes)
+    first = context.lane if low == "0" else f"{low} + {context.lane}"
+    return f"for ({kind} {name} = {first}; {name} < {high}; {name} += {lanes})"
+
+
+def accumulate(context: Context, op: str, kind: str, target: str, text: str) -> str:
+    """Return the statement that takes a value into an accumulator."""
+    if op in ("+", "*", "&", "|", "^"):
+        return f"{target} {op}= {text};"
+    if op in ("&&", "||"):
+        return f"{target} = {target} {op} ({text});"
+    if op in ("fmax", "fmin"):
+        function = {"double": op, "float": f"{op}f"}.get(kind, op[1:])
+        return f"{target} = {function}({target}, {text});"
+    sign = ">" if op == "max" else "<"
+    if not text.isidentifier():
+        name = context.names.fresh("value")
+        context.out.line(f"const {cuda_name(kind)} {name} = {text};")
+        text = name
+    return f"{target} = {text} {sign} {target} ? {text} : {target};"
+
+
+def _vanishes(context: Context, reduction: Accumulation, tiles: Sequence[StagedTile]) -> bool:
+    """Whether steps over elements filled with zeros add nothing, whatever the other values are."""
+    if not isinstance(reduction, Reduce) or reduction.op != "+":
+        return False
+    zeros = {load for tile in tiles for load in tile.loads}
+    body = reduction.body
+    if any(isinstance(node, Reduce | Fold) for node in walk(body)):
+        return False
+    loads = {node for node in walk(body) if isinstance(node, Load)}
+    if not loads or not loads <= zeros:
+        return False
+    return _value_with_zeros(body) == 0.0
+
+
+def _value_with_zeros(node: Expression) -> float | None:
+    """Return the value of an expression whose loads are all zero; None where that is not certain."""
+    if isinstance(node, Load):
+        return 0.0
+    if isinstance(node, Poly):
+        known = value_of(node)
+        return float(known) if known is not None else None
+    if isinstance(node, Num):
+        try:
+            return float(node.text.rstrip("fFlL"))
+        except ValueError:
+            return None
+    children = [_value_with_zeros(child) for child in node.children]
+    if any(child is None for child in children) or not children:
+        return None
+    known_values = [child for child in children if child is not None]
+    if isinstance(node, Binary) and node.op in ("+", "-", "*") and is_float(node.type):
+        left, right = known_values
+        return {"+": left + right, "-": left - right, "*": left * right}[node.op]
+    if isinstance(node, Call) and node.function in ("fabsf", "fabs", "fmaf", "fma", "__fmaf_rn"):
+        return (
+            known_values[0] * known_values[1] + known_values[2]
+            if len(known_values) == 3
+            else abs(known_values[0])
+        )
+    is_conversion = type(node).__name__ in ("Cast", "Unary") and len(known_values) == 1
+    return known_values[0] if is_conversion and getattr(node, "op", "-") == "-" else None
