@@ -226,11 +226,13 @@ class Loop:
     name: str
     lower: Expression
     upper: Expression
+    kind: str = field(default="int", compare=False)
+    """Type of the variable in the source."""
 
     @property
     def symbol(self) -> Sym:
         """The variable as an expression."""
-        return Sym(self.name)
+        return Sym(self.name, self.kind)
 
 
 COMBINERS = {
@@ -322,7 +324,7 @@ class Fold(Expression):
 
 def _with_ranges(loops: tuple[Loop, ...], children: tuple[Expression, ...]) -> tuple[Loop, ...]:
     return tuple(
-        Loop(loop.name, children[2 * position], children[2 * position + 1])
+        Loop(loop.name, children[2 * position], children[2 * position + 1], loop.kind)
         for position, loop in enumerate(loops)
     )
 

@@ -41,6 +41,8 @@ class Parameter:
     is_const: bool = False
     """Whether a pointer's elements are const."""
     is_restrict: bool = False
+    view: str = ""
+    """Declared pointee (`float4`, a struct) where `kind` is the type of its fields: elements count in fields."""
 
 
 @dataclass(frozen=True)
@@ -61,11 +63,13 @@ class Axis:
     lower: Expression
     upper: Expression
     binding: Binding | None = None
+    kind: str = field(default="int", compare=False)
+    """Type of the index in the source."""
 
     @property
     def loop(self) -> Loop:
         """The axis as a loop."""
-        return Loop(self.name, self.lower, self.upper)
+        return Loop(self.name, self.lower, self.upper, self.kind)
 
 
 @dataclass(frozen=True)
@@ -152,7 +156,7 @@ class Algorithm:
         """Return the algorithm with every expression replaced, ranges of axes included."""
 
         def loop(entry: Loop) -> Loop:
-            return Loop(entry.name, change(entry.lower), change(entry.upper))
+            return Loop(entry.name, change(entry.lower), change(entry.upper), entry.kind)
 
         stores = tuple(
             replace(
