@@ -14,6 +14,34 @@ class SourceFile(Record):
     text: str
 
 
+class ScheduleMove(Record):
+    """One move on the schedule of a lifted kernel."""
+
+    move: str
+    values: tuple[tuple[str, str], ...] = ()
+    """Parameter names and values, sorted by name."""
+
+
+class Replacement(Record):
+    """A stretch of source that emission replaced; each text stands once in its file."""
+
+    original: str
+    emitted: str
+
+
+class Scheduled(Record):
+    """A kernel that was lifted to an algorithm and emitted again under a schedule.
+
+    Putting the originals back gives the text that was lifted, so moves can be added later. Where the
+    emitted texts are no longer found, something else changed the kernel and its schedule is closed.
+    """
+
+    path: str
+    kernel: str
+    moves: tuple[ScheduleMove, ...]
+    replacements: tuple[Replacement, ...]
+
+
 class Candidate(Record):
     """One immutable set of sources. Equal sources are the same candidate, whoever wrote them."""
 
@@ -21,6 +49,8 @@ class Candidate(Record):
     """Path of the `.cu` file that holds the launcher."""
     files: tuple[SourceFile, ...]
     """All files, sorted by path; local headers included."""
+    scheduled: tuple[Scheduled, ...] = ()
+    """Kernels that were emitted under a schedule. Says how the files came about, and is no part of them."""
 
     @model_validator(mode="after")
     def _check(self) -> Candidate:
@@ -56,7 +86,12 @@ class Candidate(Record):
         """Return a candidate in which one file's text is replaced."""
         self.text_of(path)
         files = tuple(SourceFile(path=f.path, text=text) if f.path == path else f for f in self.files)
-        return Candidate(main=self.main, files=files)
+        return Candidate(main=self.main, files=files, scheduled=self.scheduled)
+
+    def with_schedule(self, scheduled: Scheduled) -> Candidate:
+        """Return a candidate that knows the schedule of one more kernel, or a newer one of that kernel."""
+        kept = [s for s in self.scheduled if (s.path, s.kernel) != (scheduled.path, scheduled.kernel)]
+        return Candidate(main=self.main, files=self.files, scheduled=(*kept, scheduled))
 
     @staticmethod
     def of(main: str, files: dict[str, str]) -> Candidate:

@@ -200,7 +200,7 @@ def _with_units(candidate: Candidate, context: SkillContext) -> SkillContext:
     units = tuple(
         parsed(file.text, file.path, flags) for file in candidate.files if file.path.endswith(SUFFIXES)
     )
-    return replace(context, units=units)
+    return replace(context, units=units, scheduled=candidate.scheduled)
 
 
 def _kernels(context: SkillContext) -> list[tuple[SourceUnit, KernelDef]]:
@@ -280,4 +280,6 @@ def _carry_out(candidate: Candidate, rewrite: Rewrite) -> AppliedStep:
         raise SkillRefused("nothing to change")
     result = apply_edits(candidate, rewrite.edits)
     check_result(candidate, result)
+    if rewrite.scheduled is not None:
+        result = result.with_schedule(rewrite.scheduled)
     return AppliedStep(result, rewrite.assumptions, rewrite.notes)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from kernelskill.schema.candidate import Edit
+from kernelskill.schema.candidate import Edit, Scheduled
 from kernelskill.schema.proposal import SkillParameter
 from kernelskill.schema.task import Allowance, Promise, Task
 from kernelskill.source.unit import SourceUnit
@@ -36,6 +36,8 @@ class SkillContext:
     """None where a skill is shown or tried outside a run: then nothing is promised."""
     units: tuple[SourceUnit, ...] = ()
     """Every parsed file of the candidate; set by `skills.apply`. Empty: the one unit is all there is."""
+    scheduled: tuple[Scheduled, ...] = ()
+    """Kernels of the candidate that were emitted under a schedule; set by `skills.apply`."""
 
     def promises(self, promise: Promise) -> bool:
         """Whether the user vouches for it."""
@@ -67,3 +69,5 @@ class Rewrite:
     assumptions: tuple[str, ...] = ()
     """What the result relies on, each covered by a promise or guarded in the code."""
     notes: tuple[str, ...] = field(default=())
+    scheduled: Scheduled | None = None
+    """The schedule under which the rewrite emitted a kernel."""

@@ -116,6 +116,8 @@ class Context:
     active: str = ""
     """Name of the flag that says whether the thread's point lies in range; empty where it always does."""
     lane: str = ""
+    depth: int = 0
+    """How many loops of reductions or stores are open; what runs inside one is not shared by lanes again."""
     block_threads: str = "1"
     tile_buffer: str = ""
     """Index of the tile buffer that is read, where there are two."""
@@ -137,6 +139,11 @@ class Context:
         name = self.names.fresh(base)
         self.constants[name] = value
         return name
+
+    @property
+    def shares_loops(self) -> bool:
+        """Whether the loops written now are shared by lanes."""
+        return self.schedule.lanes > 1 and self.depth == 0
 
     def local(self, base: str) -> str:
         """Return the name that every inner block uses for a short-lived variable."""

@@ -161,7 +161,7 @@ class _Group:
 
     def _start(self, reduction: Reduce) -> Expression:
         """Return what an accumulator starts with: a lane of several must not count the start twice."""
-        if self._context.schedule.lanes == 1:
+        if not self._context.shares_loops:
             return reduction.initial
         return neutral_of(reduction)
 
@@ -188,7 +188,7 @@ class _Group:
         context = self._context
         with ExitStack() as stack:
             for number, loop in enumerate(self._loops):
-                is_shared = context.schedule.lanes > 1 and number == len(self._loops) - 1
+                is_shared = context.shares_loops and number == len(self._loops) - 1
                 unroll = context.schedule.loop(loop.name).unroll
                 if unroll:
                     context.out.line(f"#pragma unroll {unroll}")
@@ -326,7 +326,9 @@ class _Group:
             _guarded(context, dims if needs_guard else (), needs_guard, bodies),
         ):
             before = dict(context.values)
+            context.depth += 1
             lower_reductions(context, bodies)
+            context.depth -= 1
             values = print_values(context, bodies)
             context.out.lines(values.declarations)
             texts = iter(values.texts)
@@ -361,7 +363,7 @@ class _Group:
     def _finish(self, member: Member) -> None:
         """Combine the partial results of lanes."""
         context, reduction = self._context, member.renamed
-        if context.schedule.lanes == 1:
+        if not context.shares_loops:
             return
         assert isinstance(reduction, Reduce)
         with context.over_points(member.dims, [reduction.initial]):
@@ -430,13 +432,21 @@ def _guarded(
 
 def loop_head(context: Context, loop: Loop, *, shared: bool = False) -> str:
     """Return the head of a plain loop; `shared`: the block's lanes take its steps in turn."""
-    low, high = context.show(loop.lower), context.show(loop.upper, 8)
+    low, high = _bound(context, loop.lower), _bound(context, loop.upper)
     kind, name = context.index_type, loop.name
     if not shared:
         return f"for ({kind} {name} = {low}; {name} < {high}; ++{name})"
     lanes = context.constant("kLanes", context.schedule.lanes)
     first = context.lane if low == "0" else f"{low} + {context.lane}"
     return f"for ({kind} {name} = {first}; {name} < {high}; {name} += {lanes})"
+
+
+def _bound(context: Context, expression: Expression) -> str:
+    """Return the text of a bound of a loop; one that is read from memory only where the point exists."""
+    text = context.show(expression, 8)
+    if context.active and any(isinstance(node, Load) for node in walk(expression)):
+        return f"({context.active} ? {text} : 0)"
+    return text
 
 
 def accumulate(context: Context, op: str, kind: str, target: str, text: str) -> str:

@@ -125,11 +125,13 @@ def _reads_written(context: Context) -> bool:
 def _write_looped(context: Context, store: Store) -> None:
     with ExitStack() as stack:
         for number, loop in enumerate(store.loops):
-            shared = context.schedule.lanes > 1 and number == len(store.loops) - 1
+            shared = context.shares_loops and number == len(store.loops) - 1
             stack.enter_context(context.out.block(loop_head(context, loop, shared=shared)))
         before = dict(context.values)
+        context.depth += 1
         lower_reductions(context, [store.index, store.value, *store.guard])
         _write_one(context, store)
+        context.depth -= 1
         context.values = before
 
 

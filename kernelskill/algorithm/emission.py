@@ -1,0 +1,94 @@
+"""Put a scheduled kernel in the place of the user's, and take it out again."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from kernelskill.algorithm.lifting import Lifted
+from kernelskill.algorithm.lowering.kernel import LaunchFacts, emit
+from kernelskill.algorithm.model import IllegalMove
+from kernelskill.algorithm.moves.plan import Plan
+from kernelskill.schema.candidate import Replacement
+from kernelskill.source.syntax import Span
+from kernelskill.source.unit import SourceUnit
+
+_IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
+
+
+@dataclass(frozen=True)
+class Rewritten:
+    """A file with one kernel and its launch replaced."""
+
+    text: str
+    replacements: tuple[Replacement, ...]
+    """What was replaced, in the order of the text."""
+
+
+def launch_facts(unit: SourceUnit, lifted: Lifted) -> LaunchFacts:
+    """Return what emission needs to know of the launch and of the names in the file."""
+    stream = lifted.launch.stream
+    return LaunchFacts(
+        arguments=dict(lifted.arguments),
+        stream=stream.text if stream is not None and stream.text.strip() != "0" else "",
+        identifiers=frozenset(_IDENTIFIER.findall(unit.text)),
+    )
+
+
+def rewrite_kernel(unit: SourceUnit, lifted: Lifted, plan: Plan) -> Rewritten:
+    """Return the file with the kernel emitted under a plan.
+
+    Raises:
+        IllegalMove: The plan cannot be lowered, or the kernel stands where it cannot be replaced.
+    """
+    emitted = emit(plan.algorithm, plan.schedule, launch_facts(unit, lifted))
+    definition = lifted.kernel.span
+    statement = _statement_span(unit, lifted)
+    if unit.is_locked(definition) or unit.is_locked(statement):
+        raise IllegalMove("it lies in a region under `// kernelskill: off`")
+    parts = [
+        (definition, f"{emitted.definitions}\n{emitted.kernel.rstrip()}"),
+        (statement, _indented(emitted.launch, unit.indent_of(statement))),
+    ]
+    parts.sort(key=lambda part: part[0].start)
+    text, position, replacements = "", 0, []
+    for span, fresh in parts:
+        text += unit.text_of(Span(position, span.start)) + fresh
+        replacements.append(Replacement(original=unit.text_of(span), emitted=fresh))
+        position = span.end
+    text += unit.text_of(Span(position, len(unit.data)))
+    for replacement in replacements:
+        if text.count(replacement.emitted) != 1:
+            raise IllegalMove("the emitted text is not unique in the file")
+    return Rewritten(text, tuple(replacements))
+
+
+def _statement_span(unit: SourceUnit, lifted: Lifted) -> Span:
+    """Return the launch with its semicolon.
+
+    Raises:
+        IllegalMove: It is part of a larger expression.
+    """
+    node = lifted.launch.node
+    statement = node.parent
+    if statement is None or statement.type != "expression_statement":
+        raise IllegalMove("the launch is part of a larger expression")
+    return Span(statement.start_byte, statement.end_byte)
+
+
+def _indented(text: str, indent: str) -> str:
+    lines = text.split("\n")
+    return "\n".join([lines[0], *(f"{indent}{line}" if line else line for line in lines[1:])])
+
+
+def restored(text: str, replacements: tuple[Replacement, ...]) -> str:
+    """Return a file with emitted texts replaced by the originals.
+
+    Raises:
+        IllegalMove: One of them is no longer there: the kernel was changed after it was scheduled.
+    """
+    for replacement in replacements:
+        if text.count(replacement.emitted) != 1:
+            raise IllegalMove("the kernel was edited after it was scheduled")
+        text = text.replace(replacement.emitted, replacement.original)
+    return text

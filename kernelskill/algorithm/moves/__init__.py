@@ -1,0 +1,1 @@
+"""Legal moves on the schedule of an algorithm."""

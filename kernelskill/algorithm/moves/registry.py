@@ -1,0 +1,21 @@
+"""The moves by name."""
+
+from __future__ import annotations
+
+from kernelskill.algorithm.moves.plan import Move
+from kernelskill.algorithm.moves.points import CoarsenPoints, HaloTiles, TurnTiles, VectorPoints
+from kernelskill.algorithm.moves.rows import ShareRows
+from kernelskill.algorithm.moves.tiling import BlockPoints, OverlapCopies, ShareTiles, WalkInBands, WideAccess
+
+MOVES: dict[str, Move] = {
+    "block_points": BlockPoints(),
+    "coarsen_points": CoarsenPoints(),
+    "halo_tiles": HaloTiles(),
+    "overlap_copies": OverlapCopies(),
+    "share_rows": ShareRows(),
+    "share_tiles": ShareTiles(),
+    "turn_tiles": TurnTiles(),
+    "vector_points": VectorPoints(),
+    "walk_in_bands": WalkInBands(),
+    "wide_access": WideAccess(),
+}

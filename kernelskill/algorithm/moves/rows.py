@@ -1,0 +1,63 @@
+"""Moves on points that run long loops: several threads share each point's loops."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kernelskill.algorithm.expression import Load, Reduce, walk
+from kernelskill.algorithm.model import Algorithm, IllegalMove
+from kernelskill.algorithm.moves.plan import Option, Plan, accumulations, checked, first_that_fits, number
+from kernelskill.algorithm.schedule import AxisPlan, Schedule
+
+
+class ShareRows:
+    """Let a group of neighbouring threads share each point's loops and combine by shuffles."""
+
+    def options(self, plan: Plan) -> tuple[Option, ...]:
+        offered = (
+            Option("lanes", ("32", "256", "128", "512", "64", "16", "8"), "threads that share a row"),
+            Option("threads", ("256", "128", "512"), "threads of a block, at least the lanes"),
+        )
+        return first_that_fits(self, plan, offered)
+
+    def apply(self, plan: Plan, values: Mapping[str, str]) -> Plan:
+        lanes, threads = number(values["lanes"]), number(values["threads"])
+        algorithm = plan.algorithm
+        if plan.schedule.staged or plan.schedule.lanes > 1:
+            raise IllegalMove("points are scheduled otherwise already")
+        if lanes & (lanes - 1) or lanes < 2:
+            raise IllegalMove("the number of lanes must be a power of two")
+        _check_loops(algorithm)
+        rows = max(1, threads // lanes) if lanes < threads else 1
+        plans = []
+        for position, axis in enumerate(algorithm.axes):
+            is_last = position == len(algorithm.axes) - 1
+            plans.append(AxisPlan(axis.name, rows if is_last else 1))
+        if not plans and rows > 1:
+            rows = 1
+        schedule = Schedule(axes=tuple(plans), lanes=lanes)
+        if not plans:
+            raise IllegalMove("there is only one point")
+        return checked(Plan(algorithm, schedule))
+
+
+def _check_loops(algorithm: Algorithm) -> None:
+    found = accumulations(algorithm)
+    if not found:
+        raise IllegalMove("no loop accumulates")
+    if any(not isinstance(reduction, Reduce) for reduction in found):
+        raise IllegalMove("a loop carries more than one associative accumulator")
+    written = {store.buffer for store in algorithm.stores}
+    outside = {
+        node
+        for expression in algorithm.expressions
+        for node in walk(expression)
+        if isinstance(node, Load) and node.buffer in written and not _within_reduction(algorithm, node)
+    }
+    for load in outside:
+        if not any(load.index == store.index for store in algorithm.stores if store.buffer == load.buffer):
+            raise IllegalMove(f"{load.buffer} is read and written at different elements")
+
+
+def _within_reduction(algorithm: Algorithm, load: Load) -> bool:
+    return any(load in set(walk(reduction)) for reduction in accumulations(algorithm))

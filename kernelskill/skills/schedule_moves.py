@@ -1,0 +1,126 @@
+"""Moves on the schedule of a lifted kernel, offered as skills.
+
+A step on a kernel that was emitted before puts the user's text back, lifts it, makes the earlier moves
+again and then its own. So moves compose however they were found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from kernelskill.algorithm.emission import restored, rewrite_kernel
+from kernelskill.algorithm.lifting import Lifted, lift_kernel
+from kernelskill.algorithm.model import CannotLift, IllegalMove
+from kernelskill.algorithm.moves.plan import Plan
+from kernelskill.algorithm.moves.registry import MOVES
+from kernelskill.algorithm.schedule import Schedule
+from kernelskill.schema.candidate import Edit, Replacement, Scheduled, ScheduleMove
+from kernelskill.schema.proposal import SkillParameter
+from kernelskill.skills.parsed_files import parsed
+from kernelskill.skills.transformation import Rewrite, Site, SkillContext, SkillRefused
+from kernelskill.source.definitions import KernelDef
+from kernelskill.source.unit import SourceUnit
+
+
+@dataclass(frozen=True)
+class LiftedState:
+    """A kernel as it was lifted, with the moves made since."""
+
+    unit: SourceUnit
+    """The file with the user's own kernel."""
+    lifted: Lifted
+    moves: tuple[ScheduleMove, ...]
+    replacements: tuple[Replacement, ...]
+    """What stands in the candidate instead of the user's text; empty before the first move."""
+    plan: Plan
+
+
+def move_sites(move: str, unit: SourceUnit, kernel: KernelDef, context: SkillContext) -> list[Site]:
+    """Return the one site of a move on a kernel.
+
+    Raises:
+        SkillRefused: The kernel cannot be lifted, or the move does not apply.
+    """
+    state = lifted_state(unit, kernel, context)
+    if any(earlier.move == move for earlier in state.moves):
+        raise SkillRefused("the move was made already")
+    try:
+        options = MOVES[move].options(state.plan)
+    except IllegalMove as refused:
+        raise SkillRefused(refused.reason) from refused
+    parameters = tuple(SkillParameter(name=o.name, values=o.values, meaning=o.meaning) for o in options)
+    made = ", ".join(earlier.move for earlier in state.moves)
+    reason = f"the kernel is read as an algorithm{f' (scheduled so far: {made})' if made else ''}"
+    return [Site(key=kernel.name, kernel=kernel.name, reason=reason, parameters=parameters)]
+
+
+def move_rewrite(
+    move: str, unit: SourceUnit, site: Site, parameters: Mapping[str, str], context: SkillContext
+) -> Rewrite:
+    """Return the edits that emit the kernel with one more move.
+
+    Raises:
+        SkillRefused: The move does not apply with these values.
+    """
+    kernel = unit.kernel(site.kernel)
+    if kernel is None:
+        raise SkillRefused(f"kernel {site.kernel!r} is gone")
+    state = lifted_state(unit, kernel, context)
+    step = ScheduleMove(move=move, values=tuple(sorted(parameters.items())))
+    try:
+        plan = MOVES[move].apply(state.plan, parameters)
+        rewritten = rewrite_kernel(state.unit, state.lifted, plan)
+    except IllegalMove as refused:
+        raise SkillRefused(refused.reason) from refused
+    scheduled = Scheduled(
+        path=unit.path,
+        kernel=site.kernel,
+        moves=(*state.moves, step),
+        replacements=rewritten.replacements,
+    )
+    edits = _edits(unit, state, rewritten.replacements)
+    return Rewrite(edits=edits, notes=plan.algorithm.notes, scheduled=scheduled)
+
+
+def _edits(unit: SourceUnit, state: LiftedState, fresh: Sequence[Replacement]) -> tuple[Edit, ...]:
+    """Return the edits from what stands in the file now to what was emitted."""
+    present = [r.emitted for r in state.replacements] or [r.original for r in fresh]
+    edits, position = [], 0
+    for old, new in zip(present, fresh, strict=True):
+        start = unit.data.index(old.encode(), position)
+        position = start + len(old.encode())
+        edits.append(Edit(path=unit.path, start=start, end=position, text=new.emitted))
+    return tuple(edits)
+
+
+def lifted_state(unit: SourceUnit, kernel: KernelDef, context: SkillContext) -> LiftedState:
+    """Lift a kernel, or find out how it was scheduled before.
+
+    Raises:
+        SkillRefused: It cannot be lifted, or was edited after it was scheduled.
+    """
+    earlier = next((s for s in context.scheduled if (s.path, s.kernel) == (unit.path, kernel.name)), None)
+    flags = context.task.flags if context.task is not None else ()
+    try:
+        if earlier is None:
+            return _lifted(unit.text, unit.path, flags, kernel.name)
+        text = restored(unit.text, earlier.replacements)
+        state = _lifted(text, unit.path, flags, kernel.name)
+        plan = state.plan
+        for step in earlier.moves:
+            plan = MOVES[step.move].apply(plan, dict(step.values))
+    except (CannotLift, IllegalMove) as refused:
+        raise SkillRefused(refused.reason) from refused
+    return replace(state, moves=earlier.moves, replacements=earlier.replacements, plan=plan)
+
+
+@lru_cache(maxsize=64)
+def _lifted(text: str, path: str, flags: tuple[str, ...], kernel: str) -> LiftedState:
+    unit = parsed(text, path, flags)
+    found = unit.kernel(kernel)
+    if found is None:
+        raise CannotLift(f"kernel {kernel!r} is gone")
+    lifted = lift_kernel(unit, found)
+    return LiftedState(unit, lifted, (), (), Plan(lifted.algorithm, Schedule()))
