@@ -49,16 +49,18 @@ def nothing_to_fix(bottlenecks: Sequence[Bottleneck]) -> bool:
 
 def combinations_to_try(
     gains: Mapping[str, float], conflicts: set[frozenset[str]], limit: int
-) -> list[tuple[str, str]]:
-    """Return pairs of accepted proposals to apply together, the most promising first.
+) -> list[tuple[str, ...]]:
+    """Return groups of accepted proposals to apply together, the most promising first.
+
+    First everything that goes together, then pairs, lest one change spoil the whole.
 
     Args:
         gains: ln(speedup) of each accepted proposal of one base, by id.
         conflicts: Pairs that were already tried or cannot be combined.
-        limit: How many pairs at most.
+        limit: How many groups at most.
 
     Returns:
-        (applied first, applied again on its result); the larger gain first.
+        (applied first, applied again on its result, ...); the larger gain first.
     """
     ordered = sorted(gains, key=lambda proposal: (-gains[proposal], proposal))
     pairs = [
@@ -67,4 +69,9 @@ def combinations_to_try(
         for second in ordered[position + 1 :]
         if frozenset((first, second)) not in conflicts
     ]
-    return sorted(pairs, key=lambda pair: -(gains[pair[0]] + gains[pair[1]]))[:limit]
+    pairs.sort(key=lambda pair: -(gains[pair[0]] + gains[pair[1]]))
+    group: list[str] = []
+    for proposal in ordered:
+        if all(frozenset((proposal, other)) not in conflicts for other in group):
+            group.append(proposal)
+    return [*([tuple(group)] if len(group) > 2 else []), *pairs][:limit]

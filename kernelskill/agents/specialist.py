@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
+from kernelskill.agents.brief import Brief
+from kernelskill.agents.chains import chains_from
 from kernelskill.agents.families import Family, points, site_families, steps_at
 from kernelskill.agents.verifier import permitted
-from kernelskill.schema.candidate import Candidate, Lineage
 from kernelskill.schema.proposal import Proposal, Refusal, Skill
-from kernelskill.schema.task import Task
-from kernelskill.skills.apply import find_steps, make_proposal
+from kernelskill.skills.apply import combine, find_steps, make_proposal
 from kernelskill.skills.library import SkillLibrary
 from kernelskill.skills.transformation import SkillContext, SkillRefused
 
@@ -19,19 +20,6 @@ MOST_PER_SKILL = 24
 
 MOST_LEADS = 24
 """Points of a family that are tried until one applies; parameters are listed best first."""
-
-
-@dataclass(frozen=True)
-class Brief:
-    """What a specialist is told about the base it works on."""
-
-    base: Candidate
-    lineage: Lineage
-    task: Task
-    only_kernel: str
-    keep_exact: bool
-    tried: AbstractSet[str]
-    """Digests of candidates that were evaluated before."""
 
 
 @dataclass(frozen=True)
@@ -62,28 +50,42 @@ def propose(specialist: str, brief: Brief, library: SkillLibrary) -> Offer:
         refusals.extend(declined)
         for proposal in made:
             proposals.setdefault(proposal.candidate.digest, proposal)
+    for chain in chains_from(list(proposals.values()), brief, library, known):
+        proposals.setdefault(chain.candidate.digest, chain)
     return Offer(tuple(proposals.values()), tuple(refusals))
 
 
 def combined(
-    first: Proposal, second: Proposal, library: SkillLibrary, context: SkillContext
+    first: Proposal, others: Sequence[Proposal], library: SkillLibrary, context: SkillContext
 ) -> Proposal | Refusal:
-    """Apply the steps of one proposal again to the result of another.
+    """Apply the steps of other proposals again to the result of one, each where it still applies.
 
     Returns:
-        A proposal whose base is the result of `first`, or why the two cannot be combined.
+        A proposal whose base is the result of `first`, or why none of the others goes with it.
     """
+    kept: list[Proposal] = []
+    reason = ""
+    for other in others:
+        steps = [step for each in (*kept, other) for step in each.steps]
+        try:
+            combine(first.candidate, steps, library, context)
+        except SkillRefused as refused:
+            reason = reason or refused.reason
+        else:
+            kept.append(other)
+    steps = [step for each in kept for step in each.steps]
     try:
         proposal = make_proposal(
             first.candidate,
-            second.steps,
+            steps,
             library,
             context,
             origin="combined",
             reason=f"together with {first.label}",
         )
     except SkillRefused as refused:
-        return Refusal(skill=second.steps[-1].skill, kernel=second.steps[-1].site, reason=refused.reason)
+        last = others[-1].steps[-1]
+        return Refusal(skill=last.skill, kernel=last.site, reason=reason or refused.reason)
     assumptions = tuple(dict.fromkeys((*first.assumptions, *proposal.assumptions)))
     return proposal.model_copy(update={"assumptions": assumptions})
 

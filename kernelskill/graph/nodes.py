@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from langgraph.runtime import Runtime
 
+from kernelskill.agents.brief import Brief
 from kernelskill.agents.coordinator import combinations_to_try
 from kernelskill.agents.profiler import diagnose_candidate
-from kernelskill.agents.specialist import Brief, combined, propose
+from kernelskill.agents.specialist import combined, propose
 from kernelskill.errors import RunInterrupted
 from kernelskill.graph import outcomes
 from kernelskill.graph.context import DIAGNOSES, OFFERS, PROPOSALS, SLATES, RoundContext
@@ -20,7 +21,7 @@ from kernelskill.schema.event import Diagnosed, Judged, Learned, Proposed, Ranke
 from kernelskill.schema.proposal import Refusal
 
 MOST_COMBINATIONS = 2
-"""Pairs of accepted changes tried together in a round."""
+"""Groups of accepted changes tried together in a round."""
 
 
 def profiler(state: RoundState, runtime: Runtime[RoundContext]) -> RoundState:
@@ -166,14 +167,14 @@ def combiner(state: RoundState, runtime: Runtime[RoundContext]) -> RoundState:
     for base in state["bases"]:
         accepted = [p for p in map(context.proposal, state["accepted"]) if p.base == base]
         gains = outcomes.gains(context, state["round"], [p.id for p in accepted])
-        for first, second in combinations_to_try(gains, outcomes.conflicts(accepted), MOST_COMBINATIONS):
-            both = combined(
-                context.proposal(first), context.proposal(second), context.library, context.skill_context
-            )
+        for group in combinations_to_try(gains, outcomes.conflicts(accepted), MOST_COMBINATIONS):
+            first, *others = map(context.proposal, group)
+            both = combined(first, others, context.library, context.skill_context)
             if isinstance(both, Refusal) or both.candidate.digest in context.tried():
                 continue
-            context.run.put(PROPOSALS, both.id, both)
-            pending.append(both.id)
+            if both.id not in pending:
+                context.run.put(PROPOSALS, both.id, both)
+                pending.append(both.id)
     return {"pending": pending, "combining": True}
 
 

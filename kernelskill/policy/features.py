@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 
-from kernelskill.schema.profile import Bottleneck, Roofline
+from kernelskill.schema.profile import Bottleneck, BottleneckKind, Roofline
 from kernelskill.schema.proposal import Exactness, Proposal
 
 SCHEMA_VERSION = 1
@@ -46,10 +46,7 @@ def context_features(
 
 def relevance(proposal: Proposal, bottlenecks: Sequence[Bottleneck]) -> float:
     """Return how well a proposal's triggers fit the bottlenecks, 0 to 1."""
-    if not proposal.triggers:
-        return _UNTRIGGERED
-    fitting = [b.confidence for b in bottlenecks if b.kind in proposal.triggers]
-    return max([_UNTRIGGERED / 2, *fitting])
+    return _fit(proposal.triggers, bottlenecks)
 
 
 def feature_row(
@@ -58,7 +55,7 @@ def feature_row(
     """Return the proposal's row; its entries are named by `FEATURE_NAMES`."""
     fit = relevance(proposal, bottlenecks)
     dense = (
-        proposal.predicted.log_speedup * fit,
+        _expected(proposal, fit, bottlenecks),
         fit,
         float(proposal.exactness is Exactness.EXACT),
         float(len(proposal.steps)),
@@ -75,6 +72,21 @@ def feature_row(
         for name, strength in active.items():
             _add(hashed, f"skill={step.skill}&{name}", _SKILL_WEIGHT * strength / norm)
     return (*dense, *hashed)
+
+
+def _expected(proposal: Proposal, fit: float, bottlenecks: Sequence[Bottleneck]) -> float:
+    """Return the prior of ln(speedup), weighted by fit; a chain's is the sum over its skills, each by its own."""
+    if not proposal.parts:
+        return proposal.predicted.log_speedup * fit
+    whole = sum(part.log_speedup for part in proposal.parts)
+    shift = proposal.predicted.log_speedup - whole
+    return shift * fit + sum(part.log_speedup * _fit(part.triggers, bottlenecks) for part in proposal.parts)
+
+
+def _fit(triggers: Sequence[BottleneckKind], bottlenecks: Sequence[Bottleneck]) -> float:
+    if not triggers:
+        return _UNTRIGGERED
+    return max([_UNTRIGGERED / 2, *(b.confidence for b in bottlenecks if b.kind in triggers)])
 
 
 def _add(buckets: list[float], name: str, value: float) -> None:

@@ -130,13 +130,19 @@ def choose(values: Array, proposals: Sequence[Proposal], take: int) -> list[int]
     chosen: list[int] = []
     for places, most in ((-(-2 * take // 3), 1), (take, 2), (take, len(proposals))):
         for index in order:
-            skill = (
-                proposals[index].steps[-1].skill if proposals[index].steps else proposals[index].specialist
-            )
+            skill = _kind(proposals[index])
             if len(chosen) < places and index not in chosen and used[skill] < most:
                 chosen.append(index)
                 used[skill] += 1
     return sorted(chosen, key=order.index)
+
+
+def _kind(proposal: Proposal) -> str:
+    """Return what a proposal counts as where places are spread: its skill, or the chains that begin with one."""
+    skills = list(dict.fromkeys(step.skill for step in proposal.steps))
+    if len(skills) > 1:
+        return f"{skills[0]} and others"
+    return skills[0] if skills else proposal.specialist
 
 
 __all__ = ["FEATURE_NAMES", "SCHEMA_VERSION", "ExperienceSource", "Policy", "choose"]

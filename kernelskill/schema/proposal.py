@@ -73,6 +73,10 @@ class Skill(Record):
     predicts: tuple[MetricChange, ...] = ()
     pitfalls: tuple[str, ...] = ()
     sources: tuple[str, ...] = ()
+    enables: tuple[str, ...] = ()
+    """Ids of skills that apply, or gain more, once this one was applied."""
+    after: tuple[str, ...] = ()
+    """Ids of skills behind which this one is worth trying; the other end of `enables`."""
     summary: str
     """First paragraph of the text."""
     text: str
@@ -88,6 +92,13 @@ class Choice(Record):
     """The most promising first."""
     steps: tuple[int, ...]
     """Positions of the steps that take the value."""
+
+
+class Part(Record):
+    """What one skill of a chain is expected to add."""
+
+    log_speedup: float
+    triggers: tuple[BottleneckKind, ...] = ()
 
 
 class Proposal(Record):
@@ -112,6 +123,8 @@ class Proposal(Record):
     rationale: str
     triggers: tuple[BottleneckKind, ...] = ()
     choices: tuple[Choice, ...] = ()
+    parts: tuple[Part, ...] = ()
+    """A chain's skills, each with its own effect and triggers; empty where one skill made it."""
 
     @property
     def id(self) -> str:

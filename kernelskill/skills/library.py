@@ -82,6 +82,15 @@ class SkillLibrary:
         """Return the skills of one specialist, sorted by id."""
         return tuple(skill for skill in self._skills.values() if skill.specialist == specialist)
 
+    def followers(self, skill: Skill) -> tuple[Skill, ...]:
+        """Return the skills worth trying right behind one: those it enables, then those that name it.
+
+        Names of skills that this library lacks are passed over: another folder may hold them.
+        """
+        enabled = [self._skills[name] for name in skill.enables if name in self._skills]
+        named = [other for other in self._skills.values() if skill.id in other.after]
+        return tuple({other.id: other for other in (*enabled, *named) if other.mechanical}.values())
+
     def specialists(self) -> tuple[str, ...]:
         """Return the names of the specialists that have a skill, sorted."""
         return tuple(sorted({skill.specialist for skill in self._skills.values()}))

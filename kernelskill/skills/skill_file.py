@@ -28,9 +28,12 @@ FIELDS = (
     "predicts",
     "pitfalls",
     "sources",
+    "enables",
+    "after",
 )
 _LARGEST = 64 * 1024
 _FENCE = re.compile(r"\A\ufeff?---[ \t]*\r?\n(.*?)^---[ \t]*(?:\r?\n|\Z)(.*)\Z", re.DOTALL | re.MULTILINE)
+_SKILL_ID = re.compile(r"[\w.-]+/[\w.-]+")
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _CODE_FENCE = re.compile(r"^(```|~~~).*?^\1", re.DOTALL | re.MULTILINE)
 _Item = TypeVar("_Item")
@@ -114,6 +117,8 @@ def parse_skill(text: str, *, skill_id: str, folder: str, mechanical: bool, path
         predicts=front.items("predicts", "{metric: NAME, direction: down | up | same}", _metric_change),
         pitfalls=front.items("pitfalls", "one line of text", _text),
         sources=front.items("sources", "one line of text", _text),
+        enables=front.items("enables", "a skill's id, SPECIALIST/NAME", _skill_id),
+        after=front.items("after", "a skill's id, SPECIALIST/NAME", _skill_id),
         summary=_summary(body),
         text=body.strip() + "\n",
         folder=folder,
@@ -161,6 +166,10 @@ def _summary(body: str) -> str:
 
 def _text(item: Any) -> str | None:
     return " ".join(item.split()) if isinstance(item, str) and item.strip() else None
+
+
+def _skill_id(item: Any) -> str | None:
+    return item if isinstance(item, str) and _SKILL_ID.fullmatch(item) else None
 
 
 def _trigger(item: Any) -> BottleneckKind | None:

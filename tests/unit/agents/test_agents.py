@@ -43,7 +43,7 @@ def test_nothing_to_fix_is_said_only_by_the_first_diagnosis() -> None:
 
 def test_combinations_start_from_the_larger_gain_and_skip_conflicts() -> None:
     gains = {"a": 0.1, "b": 0.5, "c": 0.3}
-    assert combinations_to_try(gains, set(), 2) == [("b", "c"), ("b", "a")]
+    assert combinations_to_try(gains, set(), 3) == [("b", "c", "a"), ("b", "c"), ("b", "a")]
     assert combinations_to_try(gains, {frozenset(("b", "c"))}, 2) == [("b", "a"), ("c", "a")]
     assert combinations_to_try({"a": 1.0}, set(), 2) == []
 

@@ -86,6 +86,8 @@ def test_windows_line_ends_and_byte_order_mark() -> None:
         ("pitfalls: [none", "title: again\npitfalls: [none", ["'title' is given twice"]),
         ("## Pitfalls", "## Traps", ["section 'Pitfalls' is missing"]),
         ("features: [is_pointwise]", "features: [[[", ["no YAML"]),
+        ("pitfalls: [none", "enables: [unroll]\npitfalls: [none", ["enables[0]", "SPECIALIST/NAME"]),
+        ("pitfalls: [none", "after: memory/tile\npitfalls: [none", ["after", "a list"]),
         ("---\ntitle", "title", ["no front matter"]),
     ],
 )

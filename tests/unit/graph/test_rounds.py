@@ -1,0 +1,140 @@
+"""Rounds on the scripted device: parameter searches, chains and what is learned of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from kernelskill.errors import RunInterrupted
+from kernelskill.graph.context import SEARCHES, RoundContext
+from kernelskill.runs import fold
+from kernelskill.schema.event import Evaluated, Judged, Proposed, Searched
+from kernelskill.schema.search import ParameterSearch
+
+WIDTHS = {"8": 1.1, "4": 0.9, "2": 0.5, "1": 0.8}
+PARAMETERS = 'parameters:\n  - {name: width, values: ["8", "4", "2", "1"]}'
+
+
+def of_kind(context: RoundContext, kind: type) -> list[Any]:
+    return [event for event in context.log.events if isinstance(event, kind)]
+
+
+def best_source(context: RoundContext) -> str:
+    return context.member(fold(context.log.events).best).candidate.source
+
+
+def test_a_place_is_offered_once_and_its_best_value_found(shop: Callable[..., Any]) -> None:
+    made = shop(slate=1)
+    made.skill("compute/widen", "/* plain */", "/* wide */", WIDTHS, fields=PARAMETERS)
+    context = made.run(made.context())
+    (proposed,) = of_kind(context, Proposed)
+    assert proposed.labels == ("widen(width=8) at k//* wide */",)
+    (searched,) = of_kind(context, Searched)
+    assert (searched.points, searched.timed, searched.labels) == (4, 4, ("widen(width=2) at k//* wide */",))
+    evaluated = of_kind(context, Evaluated)
+    assert [event.depth for event in evaluated] == ["cheap"] * 4 + ["search"]
+    (judged,) = of_kind(context, Judged)
+    assert judged.label == "widen(width=2) at k//* wide */"
+    assert "ms=0.5" in best_source(context)
+    assert context.spend().device_seconds >= sum(event.seconds for event in evaluated) > 0
+
+
+def test_every_point_teaches_and_the_family_by_its_best_one(shop: Callable[..., Any]) -> None:
+    made = shop(slate=1)
+    made.skill("compute/widen", "/* plain */", "/* wide */", WIDTHS, fields=PARAMETERS)
+    context = made.run(made.context())
+    assert context.pool is not None
+    rows = context.pool.experiences()
+    (searched,) = of_kind(context, Searched)
+    points = [row for row in rows if row.slate == searched.slate]
+    (family,) = [row for row in rows if row.slate != searched.slate]
+    assert {dict(row.steps[0].parameters)["width"] for row in points} == set(WIDTHS)
+    best = max(points, key=lambda row: row.log_speedup or -9.0)
+    assert family.steps == best.steps
+    assert family.features == best.features
+    assert family.log_speedup == best.log_speedup == pytest.approx(0.69, abs=0.02)
+    assert family.proposal == searched.family
+    slate = context.pool.slate(searched.slate)
+    assert slate is not None
+    assert slate.family == searched.family
+    assert len(slate.ranked) == 4
+    assert all(row.chosen and len(row.features) == len(slate.feature_names) for row in slate.ranked)
+
+
+def test_a_second_round_tries_only_what_is_left(shop: Callable[..., Any]) -> None:
+    made = shop(slate=1, points=2, rounds=3, patience=3)
+    flat = {width: 1.0 + 0.001 * place for place, width in enumerate(WIDTHS)}
+    made.skill("compute/widen", "/* plain */", "/* wide */", flat, fields=PARAMETERS)
+    context = made.run(made.context())
+    cheap = [event for event in of_kind(context, Evaluated) if event.depth == "cheap"]
+    assert len({event.candidate for event in cheap}) == len(cheap) == 4
+    assert [event.round for event in cheap] == [1, 1, 2, 2]
+
+
+def test_without_a_search_the_first_value_stands(shop: Callable[..., Any]) -> None:
+    made = shop(slate=1, points=1)
+    made.skill("compute/widen", "/* plain */", "/* wide */", WIDTHS, fields=PARAMETERS)
+    context = made.run(made.context())
+    assert not of_kind(context, Searched)
+    assert [event.label for event in of_kind(context, Judged)] == ["widen(width=8) at k//* wide */"]
+
+
+def test_a_search_that_was_stopped_goes_on_where_it_was(shop: Callable[..., Any]) -> None:
+    made = shop(slate=1)
+    made.skill("compute/widen", "/* plain */", "/* wide */", WIDTHS, fields=PARAMETERS)
+    whole = made.run(made.context("whole"))
+    for _ in range(4):
+        with pytest.raises(RunInterrupted):
+            made.run(made.context("cut", stop_at=Evaluated))
+    done = made.run(made.context("cut"))
+    keys = [event.evaluation for event in of_kind(done, Evaluated)]
+    assert keys == [event.evaluation for event in of_kind(whole, Evaluated)]
+    slate = of_kind(done, Searched)[0].slate
+    found = [c.run.get(SEARCHES, slate, ParameterSearch) for c in (done, whole)]
+    assert [t.steps for t in found[0].trials] == [t.steps for t in found[1].trials]
+
+
+def ladder(made: Any, *, named: bool = True, last: str = "", last_ms: Any = 0.4) -> None:
+    """Three rungs of which the first gains nothing and the second loses."""
+    upwards = ["enables: [memory/tile]", "enables: [compute/widen]"] if named else ["", ""]
+    made.skill("memory/swap", "/* plain */", "/* swapped */", fields=upwards[0])
+    made.skill("memory/tile", "/* swapped */", "/* tiled */", 1.2, fields=upwards[1])
+    made.skill("compute/widen", "/* tiled */", "/* wide */", last_ms, fields=last)
+
+
+def test_a_ladder_of_rungs_that_gain_nothing_is_climbed_as_one_chain(shop: Callable[..., Any]) -> None:
+    made = shop(slate=3)
+    ladder(made)
+    context = made.run(made.context())
+    labels = [label for event in of_kind(context, Proposed) for label in event.labels]
+    assert [label.count(" + ") for label in sorted(labels)] == [0, 1, 2]
+    assert "/* wide */" in best_source(context)
+    assert context.member(fold(context.log.events).best).speedup == pytest.approx(2.5, rel=0.05)
+
+
+def test_without_the_names_nothing_is_chained_and_the_ladder_ends_at_the_lossy_rung(
+    shop: Callable[..., Any],
+) -> None:
+    made = shop(slate=3, rounds=3)
+    ladder(made, named=False)
+    context = made.run(made.context())
+    assert fold(context.log.events).best == made.task.original
+
+
+def test_the_upper_end_of_a_chain_may_name_the_lower(shop: Callable[..., Any]) -> None:
+    made = shop(slate=3)
+    made.skill("memory/swap", "/* plain */", "/* swapped */")
+    made.skill("compute/widen", "/* swapped */", "/* wide */", 0.5, fields="after: [memory/swap]")
+    context = made.run(made.context())
+    assert "/* wide */" in best_source(context)
+
+
+def test_the_values_of_a_chain_are_searched_together(shop: Callable[..., Any]) -> None:
+    made = shop(slate=3)
+    ladder(made, last=PARAMETERS, last_ms=WIDTHS)
+    context = made.run(made.context())
+    assert "ms=0.5" in best_source(context)
+    chain = next(event for event in of_kind(context, Searched) if event.label.count(" + ") == 2)
+    assert chain.points == 4
