@@ -78,8 +78,8 @@ def kept_elements(
     Raises:
         SkillRefused: The kernel does something that hides accesses.
     """
-    _refuse_strange(unit, kernel)
-    finder = _Finder(unit, kernel, context, find_accesses(unit, kernel), refusals)
+    refuse_strange(unit, kernel)
+    finder = ElementFinder(unit, kernel, context, find_accesses(unit, kernel), refusals)
     found: list[KeptElement] = []
     covered: set[int] = set()
     keys: dict[str, int] = {}
@@ -96,7 +96,12 @@ def kept_elements(
     return found
 
 
-def _refuse_strange(unit: SourceUnit, kernel: KernelDef) -> None:
+def refuse_strange(unit: SourceUnit, kernel: KernelDef) -> None:
+    """Decline a kernel that may access memory in a way that its elements don't show.
+
+    Raises:
+        SkillRefused: It has volatile memory, jumps, lambdas, inline assembly or references.
+    """
     if "volatile" in words_in(unit, kernel.span):
         raise SkillRefused("the kernel uses volatile memory")
     if any(node.type in _STRANGE for node in walk(kernel.node)):
@@ -107,7 +112,9 @@ def _refuse_strange(unit: SourceUnit, kernel: KernelDef) -> None:
 
 
 @dataclass(frozen=True)
-class _Finder:
+class ElementFinder:
+    """Groups the accesses of a kernel by element, and tells how long an element stays what it was."""
+
     unit: SourceUnit
     kernel: KernelDef
     context: SkillContext
@@ -191,8 +198,8 @@ class _Finder:
         loop = outermost_loop(block, access.node)
         own_start = access.span.start if loop is None else loop.end_byte
         reach = Span(first.start_byte, max(access.span.end, own_start))
-        self._check_index(anchor, access, reach)
-        self._check_statements(block, first, child_of(block, access.node))
+        self.check_index(anchor, access, reach)
+        self.check_statements(block, first, child_of(block, access.node))
         if access.mode.writes:
             refuse_unwritable(self.unit, access)
         crossed, assumptions = [], []
@@ -214,9 +221,10 @@ class _Finder:
     def _is_same(self, anchor: Access, other: Access) -> bool:
         """Whether another access is certainly one to the element itself."""
         texts = ["".join(self.unit.text_of(entry.node).split()) for entry in (anchor, other)]
-        return texts[0] == texts[1] and self._is_plain(other) and self._names_agree(anchor, other)
+        return texts[0] == texts[1] and self._is_plain(other) and self.names_agree(anchor, other)
 
-    def _names_agree(self, anchor: Access, access: Access) -> bool:
+    def names_agree(self, anchor: Access, access: Access) -> bool:
+        """Whether the names in two elements of one text mean the same variables."""
         flow = flow_of(self.unit, self.kernel)
         names = [
             [flow.resolve(node) for node in walk(entry.node) if node.type == "identifier"]
@@ -224,9 +232,10 @@ class _Finder:
         ]
         return all(one is other for one, other in zip(*names, strict=True))
 
-    def _check_index(self, anchor: Access, access: Access, reach: Span) -> None:
+    def check_index(self, anchor: Access, access: Access, reach: Span) -> None:
+        """Decline where an access is not certain to name the anchor's element all through a range."""
         text = self.unit.text_of(access.node)
-        if not self._names_agree(anchor, access):
+        if anchor is not access and not self.names_agree(anchor, access):
             raise SkillRefused(f"line {access.line}: {text} names other variables")
         base = access.node.child_by_field_name("argument")
         while base is not None and base.type == "subscript_expression":
@@ -239,7 +248,7 @@ class _Finder:
         if not all(is_invariant(self.unit, self.kernel, part, reach) for part in parts):
             raise SkillRefused(f"line {access.line}: the index of {text} changes, or is more than variables")
 
-    def _check_statements(self, block: Node, first: Node, last: Node) -> None:
+    def check_statements(self, block: Node, first: Node, last: Node) -> None:
         """Decline where a statement up to the use may access memory unseen or wait for other threads."""
         for statement in named(block):
             if statement.start_byte < first.start_byte or statement.start_byte > last.start_byte:

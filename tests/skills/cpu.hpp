@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <type_traits>
 #include <ucontext.h>
 #include <vector>
 #define __global__
@@ -25,6 +26,21 @@ struct short4 { short x, y, z, w; };
 struct uchar4 { unsigned char x, y, z, w; };
 struct double2 { double x, y; };
 struct longlong2 { long long x, y; };
+struct float2 { float x, y; };
+struct int2 { int x, y; };
+struct uint2 { unsigned x, y; };
+struct short2 { short x, y; };
+struct ushort2 { unsigned short x, y; };
+struct ushort4 { unsigned short x, y, z, w; };
+struct uchar2 { unsigned char x, y; };
+struct ulonglong2 { unsigned long long x, y; };
+#define MAKE(type, element) \
+    inline type##2 make_##type##2(element x, element y) { return {x, y}; } \
+    inline type##4 make_##type##4(element x, element y, element z, element w) { return {x, y, z, w}; }
+MAKE(float, float) MAKE(int, int) MAKE(uint, unsigned) MAKE(short, short) MAKE(ushort, unsigned short) MAKE(uchar, unsigned char)
+#undef MAKE
+inline double2 make_double2(double x, double y) { return {x, y}; }
+inline longlong2 make_longlong2(long long x, long long y) { return {x, y}; }
 static uint3 threadIdx, blockIdx;
 static dim3 blockDim, gridDim;
 using std::max; using std::min; using std::pow; using std::sqrt; using std::fabs; using std::exp;
@@ -191,7 +207,7 @@ inline int __ffs(int v) { return __builtin_ffs(v); }
 template <typename T> T __ldg(const T* p) { return *p; }
 template <typename T> T __ldcs(const T* p) { return *p; }
 template <typename T> T __ldcg(const T* p) { return *p; }
-template <typename T> void __stcs(T* p, T v) { *p = v; }
+template <typename T> void __stcs(T* p, std::common_type_t<T> v) { *p = v; }
 template <typename T> void __stcg(T* p, T v) { *p = v; }
 #define SERIAL_ATOMIC(name, expression) \
     template <typename T, typename V> T name(T* p, V given) { T old = *p, v = (T)given; *p = expression; return old; }

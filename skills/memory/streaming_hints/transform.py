@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from kernelskill.schema.proposal import SkillParameter
 from kernelskill.skills.device_code import words_in
 from kernelskill.skills.expression_types import plain_type
-from kernelskill.skills.kernel_launches import template_bindings
 from kernelskill.skills.kept_elements import lvalue_of
+from kernelskill.skills.kernel_launches import template_bindings
 from kernelskill.skills.transformation import Rewrite, Site, SkillContext, SkillRefused
 from kernelskill.source.accesses import Access, AccessMode, StrideKind, find_accesses, thread_stride
 from kernelskill.source.affine import index_reader
