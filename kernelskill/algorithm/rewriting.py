@@ -28,6 +28,22 @@ def rebuild(expression: Expression, change: Change) -> Expression:
     return visit(expression)
 
 
+def replace_outermost(expression: Expression, change: Change) -> Expression:
+    """Replace nodes from the root down; what is put in is not looked at again."""
+    done: dict[Expression, Expression] = {}
+
+    def visit(node: Expression) -> Expression:
+        if node not in done:
+            changed = change(node)
+            if changed is None:
+                children = tuple(visit(child) for child in node.children)
+                changed = node if children == node.children else _with_children(node, children)
+            done[node] = changed
+        return done[node]
+
+    return visit(expression)
+
+
 def substitute(expression: Expression, values: Mapping[str, Expression]) -> Expression:
     """Replace free symbols. Loop variables are unique within an algorithm, so nothing is captured."""
     wanted = {name: value for name, value in values.items() if name in expression.symbols}

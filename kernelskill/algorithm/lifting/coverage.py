@@ -1,0 +1,72 @@
+"""Whether a grid provably reaches as far as a guard lets threads work."""
+
+from __future__ import annotations
+
+from kernelskill.algorithm import integers
+from kernelskill.algorithm.expression import Binary, Call, Cast, Expression, Select
+from kernelskill.algorithm.lifting.launch import Binding
+from kernelskill.algorithm.rewriting import rebuild
+from kernelskill.algorithm.types import is_integer
+
+
+def covers(extent: Expression, needed: Expression, launch: Binding) -> bool:
+    """Whether an axis of a launch, `gridDim * blockDim` long, reaches `needed`; proven, not guessed."""
+    if _reaches(extent, needed):
+        return True
+    in_host = launch.in_host_terms(extent), launch.in_host_terms(needed)
+    return _reaches(*in_host)
+
+
+def _reaches(extent: Expression, needed: Expression) -> bool:
+    extent, needed = _plain(extent), _plain(needed)
+    for least in _least(extent):
+        known = integers.value_of(integers.subtract(least, needed))
+        if known is not None and known >= 0:
+            return True
+    return False
+
+
+def _plain(expression: Expression) -> Expression:
+    """Leave out conversions between integers: sizes keep their value."""
+    return rebuild(
+        expression,
+        lambda node: node.operand
+        if isinstance(node, Cast) and is_integer(node.kind) and is_integer(node.operand.type)
+        else None,
+    )
+
+
+def _least(extent: Expression) -> list[Expression]:
+    """Return values that a product of grid and block is never below (where it is positive at all)."""
+    found = [extent]
+    for monomial, factor in integers.terms_of(extent).items():
+        for atom in monomial:
+            if isinstance(atom, Call) and atom.function == "max" and factor > 0:
+                for side in atom.arguments:
+                    found += _least(_replaced(extent, atom, side))
+                return found
+            if isinstance(atom, Select):
+                both = [_least(_replaced(extent, atom, side)) for side in (atom.first, atom.second)]
+                return [value for value in both[0] if value in both[1]]
+            if isinstance(atom, Binary) and atom.op == "/" and factor > 0:
+                rest = integers.product(other for other in monomial if other is not atom)
+                scale = integers.multiply(rest, integers.constant(factor))
+                below = _divided(extent, atom, scale)
+                if below is not None:
+                    found += _least(below)
+                    return found
+    return found
+
+
+def _divided(extent: Expression, atom: Binary, scale: Expression) -> Expression | None:
+    """Use `(a / b) * b >= a - b + 1`."""
+    quotient, rest = integers.exact_division(scale, atom.right)
+    if integers.value_of(rest) != 0 or integers.value_of(quotient) != 1:
+        return None
+    others = integers.subtract(extent, integers.multiply(atom, scale))
+    low = integers.add(integers.subtract(atom.left, atom.right), integers.constant(1))
+    return integers.add(others, low)
+
+
+def _replaced(extent: Expression, atom: Expression, value: Expression) -> Expression:
+    return rebuild(extent, lambda node: value if node == atom else None)

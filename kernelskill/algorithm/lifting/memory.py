@@ -1,0 +1,158 @@
+"""Loads and stores of one thread: its own earlier stores are forwarded exactly, everything else is entry memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from math import gcd
+
+from kernelskill.algorithm import integers
+from kernelskill.algorithm.expression import Expression, Load, Loop, Sym
+from kernelskill.algorithm.integers import Ranges
+from kernelskill.algorithm.lifting.machine import Machine, Read, select
+from kernelskill.algorithm.model import CannotLift, Store, StoreMode
+from kernelskill.algorithm.printing import show
+from kernelskill.algorithm.rewriting import substitute
+
+
+class Overlap(Enum):
+    """How the cells of two accesses relate."""
+
+    NEVER = "never"
+    UNKNOWN = "unknown"
+
+
+def load(machine: Machine, buffer: str, index: Expression, kind: str) -> Expression:
+    """Return what a load reads: what this thread stored there before, or memory at entry."""
+    machine.reads.append(Read(buffer, index, kind))
+    return stored_value(machine, buffer, index, kind, len(machine.stores))
+
+
+def stored_value(machine: Machine, buffer: str, index: Expression, kind: str, count: int) -> Expression:
+    """Return what a cell holds after the first `count` stores."""
+    for position in range(count - 1, -1, -1):
+        earlier = machine.stores[position]
+        if earlier.buffer != buffer:
+            continue
+        found = same_cell(earlier, index, machine)
+        if found is Overlap.NEVER:
+            continue
+        if isinstance(found, Overlap) or earlier.mode != "=":
+            what = "an atomic on it" if earlier.mode != "=" else f"a store to {_cell(earlier)}"
+            raise CannotLift(f"{buffer}[{show(index)}] is read after {what}")
+        value = substitute(earlier.value, found)
+        conditions = [substitute(test, found) for test in earlier.guard]
+        open_conditions = [test for test in conditions if machine.holds(test) is not True]
+        if not open_conditions:
+            return value
+        before = stored_value(machine, buffer, index, kind, position)
+        return select(integers.conjunction(open_conditions), value, before)
+    return Load(buffer, index, kind)
+
+
+def store(machine: Machine, buffer: str, index: Expression, value: Expression, kind: str) -> None:
+    """Record a plain store under the conditions on the way."""
+    add_store(machine, buffer, index, value, kind, "=")
+
+
+def add_store(
+    machine: Machine, buffer: str, index: Expression, value: Expression, kind: str, mode: StoreMode
+) -> None:
+    """Record a store or an atomic under the conditions on the way."""
+    machine.stores.append(Store(buffer, index, value, machine.loops, machine.path, mode, kind))
+
+
+def _cell(entry: Store) -> str:
+    return f"{entry.buffer}[{show(entry.index)}]"
+
+
+def same_cell(earlier: Store, index: Expression, machine: Machine) -> dict[str, Expression] | Overlap:
+    """Relate a cell to those that a store writes.
+
+    Returns:
+        Values of the store's own finished loops at which it writes exactly this cell.
+    """
+    own = tuple(loop for loop in earlier.loops if loop not in machine.loops)
+    solved = solve(earlier.index, index, own, machine.ranges, machine.strided)
+    if solved is not None:
+        return solved
+    if never_meet(earlier.index, index, own):
+        return Overlap.NEVER
+    return Overlap.UNKNOWN
+
+
+def solve(
+    pattern: Expression,
+    index: Expression,
+    own: tuple[Loop, ...],
+    ranges: Ranges,
+    strided: Mapping[str, tuple[str, ...]],
+) -> dict[str, Expression] | None:
+    """Find values of loops within their ranges that make one index another; None where that isn't proven.
+
+    Iterations of a loop that threads share count only where the same thread has them.
+    """
+    values: dict[str, Expression] = {}
+    rest = index
+    factors = [(loop, integers.coefficient(pattern, loop.name)) for loop in own]
+    if any(factor is None for _, factor in factors):
+        return None
+    names = [loop.name for loop in own]
+    rest = integers.subtract(index, integers.without(pattern, *names))
+    ordered = sorted(factors, key=lambda entry: _weight(entry[1]), reverse=True)
+    for loop, factor in ordered:
+        if factor is None or integers.value_of(factor) == 0:
+            return None
+        quotient, rest = integers.exact_division(rest, factor)
+        if not _is_inside(quotient, loop, ranges) or not _is_own(quotient, loop, strided):
+            return None
+        values[loop.name] = quotient
+    return values if integers.value_of(rest) == 0 else None
+
+
+def _weight(factor: Expression | None) -> tuple[int, int]:
+    if factor is None:
+        return (0, 0)
+    terms = integers.terms_of(factor)
+    degree = max((len(monomial) for monomial in terms), default=0)
+    return (degree, max((abs(count) for count in terms.values()), default=0))
+
+
+def _is_inside(value: Expression, loop: Loop, ranges: Ranges) -> bool:
+    """Whether a value provably lies in a loop's range."""
+    if value == loop.symbol:
+        return True
+    known = integers.value_of(value)
+    if isinstance(value, Sym) and value.name in ranges:
+        lower, upper = ranges[value.name]
+        return _at_least(lower, loop.lower) and _at_least(loop.upper, upper)
+    if known is not None:
+        return _at_least(value, loop.lower) and _at_least(
+            loop.upper, integers.add(value, integers.constant(1))
+        )
+    return False
+
+
+def _is_own(value: Expression, loop: Loop, strided: Mapping[str, tuple[str, ...]]) -> bool:
+    """Whether an iteration of a loop that threads share belongs to the thread that asks."""
+    if loop.name not in strided:
+        return True
+    return isinstance(value, Sym) and strided.get(value.name) == strided[loop.name]
+
+
+def _at_least(first: Expression, second: Expression) -> bool:
+    difference = integers.value_of(integers.subtract(first, second))
+    return difference is not None and difference >= 0
+
+
+def never_meet(first: Expression, second: Expression, own: tuple[Loop, ...]) -> bool:
+    """Whether two indices differ whatever values the loops have: a constant distance that no step bridges."""
+    names = [loop.name for loop in own]
+    moving = integers.subtract(first, integers.without(first, *names)) if names else integers.constant(0)
+    distance = integers.value_of(integers.subtract(second, integers.subtract(first, moving)))
+    if distance is None:
+        return False
+    step = 0
+    for factor in integers.terms_of(moving).values():
+        step = gcd(step, factor)
+    return distance % step != 0 if step else distance != 0
