@@ -26,6 +26,7 @@ from kernelskill.algorithm.lowering.fill import zero_of
 from kernelskill.algorithm.lowering.lanes import combine_lanes, neutral_of
 from kernelskill.algorithm.lowering.tile_loop import TileLoop
 from kernelskill.algorithm.lowering.values import print_values
+from kernelskill.algorithm.model import IllegalMove
 from kernelskill.algorithm.rewriting import rebuild, substitute
 from kernelskill.algorithm.types import cuda_name, is_float
 
@@ -93,6 +94,9 @@ class _Group:
         self._loops = reductions[0].loops
         self._members = [self._member(each) for each in self._unique(reductions)]
         self._accumulated = reductions
+        bounds = [bound for loop in self._loops for bound in (loop.lower, loop.upper)]
+        if context.dims_of(*bounds):
+            raise IllegalMove("the length of a loop differs from point to point of a thread")
         tiled = self._loops[0] if context.schedule.loop(self._loops[0].name).depth else None
         self._tiled: Loop | None = tiled
         self._tiles = [tile for tile in context.tiles if tiled is not None and tile.loop == tiled.name]

@@ -19,7 +19,7 @@ from kernelskill.algorithm.integers import (
     value_of,
 )
 from kernelskill.algorithm.lowering.context import AxisText, Context
-from kernelskill.algorithm.lowering.reductions import loop_head, lower_reductions
+from kernelskill.algorithm.lowering.reductions import hoistable, loop_head, lower_reductions
 from kernelskill.algorithm.lowering.staging import inner_loops, note_divisible
 from kernelskill.algorithm.lowering.text import pack_alignment
 from kernelskill.algorithm.lowering.values import print_values
@@ -52,18 +52,47 @@ def lower_stores(context: Context) -> None:
     """Write all stores of the kernel.
 
     Where a buffer is both read and written, a point's values are all computed before the first is written.
+
+    Raises:
+        IllegalMove: A later store reads what an earlier one, under another condition, has written.
     """
-    plain = [store for store in context.algorithm.stores if not store.loops]
-    looped = [store for store in context.algorithm.stores if store.loops]
-    order = list(context.algorithm.stores)
-    if looped and plain and order.index(plain[-1]) > order.index(looped[0]):
-        for store in order:
-            _lower_some(context, [store])
+    written: set[str] = set()
+    for group in _groups(context.algorithm.stores):
+        read = {
+            n.buffer for store in group for e in store.expressions for n in walk(e) if isinstance(n, Load)
+        }
+        if read & written:
+            raise IllegalMove(f"{min(read & written)} is read again after a part of it was written")
+        written |= {store.buffer for store in group}
+        _lower_group(context, group)
+
+
+def _groups(stores: Sequence[Store]) -> list[list[Store]]:
+    """Return neighbouring stores without loops under one condition together, every other store alone."""
+    groups: list[list[Store]] = []
+    for store in stores:
+        last = groups[-1] if groups else []
+        if last and not store.loops and not last[0].loops and store.guard == last[0].guard:
+            last.append(store)
+        else:
+            groups.append([store])
+    return groups
+
+
+def _lower_group(context: Context, stores: Sequence[Store]) -> None:
+    guard = [] if stores[0].loops else list(stores[0].guard)
+    needed = [e for store in stores for e in (store.index, store.value, *store.guard)]
+    if not guard or not any(True for e in needed for _ in hoistable(e)):
+        _lower_some(context, stores)
         return
-    if plain:
-        _lower_some(context, plain)
-    for store in looped:
-        _lower_some(context, [store])
+    # What accumulates under a condition reads memory under it only.
+    if context.register_axes or context.schedule.lanes > 1 or context.tiles:
+        raise IllegalMove("points accumulate under a condition")
+    lower_reductions(context, guard)
+    before = dict(context.values)
+    with context.out.block(f"if ({' && '.join(_joined([context.show(each) for each in guard]))})"):
+        _lower_some(context, [replace(store, guard=()) for store in stores])
+    context.values = before
 
 
 def _lower_some(context: Context, stores: Sequence[Store]) -> None:
@@ -261,6 +290,7 @@ class _VectorStores:
                 if text.axis.name not in symbols:
                     context.declare_point(text)
             tests = [*([context.active] if context.active else []), *context.in_range(others)]
+            tests += _joined([context.show(guard) for guard in self._stores[0].guard])
             if tests:
                 stack.enter_context(context.out.block(f"if ({' && '.join(tests)})"))
             group = "0"
@@ -293,7 +323,7 @@ class _VectorStores:
         with context.out.block("else"), context.out.unrolled(head):
             context.out.line(f"const {context.index_type} {name} = {first} + {j};")
             with self._point(group), context.out.block(f"if ({name} < {end})"):
-                write_point(context, self._stores)
+                write_point(context, [replace(store, guard=()) for store in self._stores])
 
     def _point(self, group: str) -> ExitStack:
         """Let texts of accumulators name the point within the group."""
@@ -336,13 +366,9 @@ class _VectorStores:
             for store, text in zip(self._stores, printed.texts, strict=True):
                 key, offset = self._written[store]
                 context.out.line(f"{results[key]}.at[{_element(j, key.step, offset)}] = {text};")
-        tests = _joined([context.show(guard) for guard in self._stores[0].guard])
-        if any(store.guard != self._stores[0].guard for store in self._stores):
-            raise IllegalMove("stores under several conditions are not written together")
         for key, name in results.items():
             pack = self._pack_type(key)
-            line = f"*reinterpret_cast<{pack}*>(&{self._at(key, first)}) = {name};"
-            context.out.line(f"if ({' && '.join(tests)}) {line}" if tests else line)
+            context.out.line(f"*reinterpret_cast<{pack}*>(&{self._at(key, first)}) = {name};")
 
     def _pack_type(self, key: PackKey) -> str:
         return f"{self._context.pack}<{cuda_name(key.kind)}, {key.step * self._vector.plan.vector}>"
