@@ -18,7 +18,7 @@ def keep_element(unit: SourceUnit, kernel: KernelDef, element: KeptElement, cont
     edits = EditSet(unit)
     access = element.uses[0].access
     name = fresh_name(unit, context, f"{access.base}_value")
-    place = _place_of(unit, kernel, element.first)
+    place = place_before(unit, kernel, element.first)
     value = _first_store(element)
     if value is not None:
         # `y[i] = e;` becomes `float y_value = e; y[i] = y_value;`
@@ -33,7 +33,7 @@ def keep_element(unit: SourceUnit, kernel: KernelDef, element: KeptElement, cont
     return Rewrite(edits=edits.edits, assumptions=element.assumptions)
 
 
-def _place_of(unit: SourceUnit, kernel: KernelDef, statement: Node) -> Node | Span:
+def place_before(unit: SourceUnit, kernel: KernelDef, statement: Node) -> Node | Span:
     """Return where to insert before a statement: above the pragma of a loop."""
     for loop in find_loops(unit, kernel):
         if loop.node == statement and loop.pragma_span is not None:

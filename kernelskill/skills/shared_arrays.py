@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kernelskill.skills.device_code import macros_in, reached_functions, words_in
 from kernelskill.skills.expression_types import plain_type
+from kernelskill.skills.kernel_launches import KernelLaunch
 from kernelskill.skills.transformation import SkillContext, SkillRefused
 from kernelskill.skills.value_ranges import ValueRanges
 from kernelskill.source.accesses import Access, AccessMode, find_accesses
@@ -71,6 +73,12 @@ def static_shared_bytes(
             if found is None:
                 raise SkillRefused(f"the size of the shared variable {variable.name!r} can't be told")
             total += -(-found.bytes // 16) * 16
+    _refuse_hidden_shared(unit, kernel, context)
+    return total
+
+
+def _refuse_hidden_shared(unit: SourceUnit, kernel: KernelDef, context: SkillContext) -> None:
+    """Decline where shared memory may be declared elsewhere."""
     for other, function in reached_functions(unit, kernel, context):
         if function is not kernel and "__shared__" in words_in(other, function.span):
             raise SkillRefused(f"function {function.name!r} has shared memory of its own")
@@ -80,7 +88,18 @@ def static_shared_bytes(
     for variable in unit.globals:
         if variable.storage in (Storage.SHARED, Storage.DYNAMIC_SHARED):
             raise SkillRefused(f"the file declares the shared variable {variable.name!r}")
-    return total
+
+
+def refuse_dynamic(entries: Sequence[KernelLaunch]) -> None:
+    """Decline where a launch may give the kernel more shared memory than it declares.
+
+    Raises:
+        SkillRefused: One does.
+    """
+    for entry in entries:
+        shared = entry.launch.shared
+        if shared is not None and entry.constant(shared.node) != 0:
+            raise SkillRefused(f"line {entry.launch.line} launches it with dynamic shared memory")
 
 
 def whole_accesses(

@@ -17,6 +17,7 @@
 #define __restrict__
 #define __launch_bounds__(...)
 #define __shared__ static
+#define __constant__ static
 struct uint3 { unsigned x, y, z; };
 struct dim3 { unsigned x, y, z; constexpr dim3(unsigned a = 1, unsigned b = 1, unsigned c = 1) : x(a), y(b), z(c) {} };
 struct float4 { float x, y, z, w; };

@@ -11,6 +11,7 @@ from kernelskill.skills.shared_arrays import (
     STATIC_LIMIT,
     SharedArray,
     read_shared_array,
+    refuse_dynamic,
     static_shared_bytes,
     whole_accesses,
 )
@@ -69,6 +70,7 @@ def _plans(unit: SourceUnit, kernel: KernelDef, context: SkillContext, refusals:
     if not variables:
         return []
     entries = launches_of(unit, kernel, context)
+    refuse_dynamic(entries)
     ranges = ValueRanges(unit, kernel, largest_block(entries), template_bindings(unit, kernel, context))
     names = [variable.name for variable in variables]
     found = []
