@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import Literal, cast
 
 from kernelskill.algorithm import integers
-from kernelskill.algorithm.expression import Binary, Expression, Loop, Sym
+from kernelskill.algorithm.expression import Binary, Expression, Loop, Reduce, Sym
 from kernelskill.algorithm.lifting.coverage import covers
-from kernelskill.algorithm.lifting.draft import Draft
+from kernelskill.algorithm.lifting.draft import Draft, loops_in
 from kernelskill.algorithm.lifting.launch import Binding as LaunchBinding
 from kernelskill.algorithm.model import Axis, Binding, CannotLift
 from kernelskill.algorithm.printing import show
@@ -62,7 +62,7 @@ def _make_axis(draft: Draft, dimension: Dimension, block: Expression, grid: Expr
 def _check_repeated(draft: Draft, name: str, is_shared: bool) -> None:
     """Refuse atomics outside the loops that use up an index which nothing else tells apart."""
     for store in draft.stores:
-        loops = [draft.strided.get(loop.name, ()) for loop in store.loops]
+        loops = [draft.strided.get(key, ()) for key in (*(loop.name for loop in store.loops), *draft.axes)]
         if store.mode != "=" and not (is_shared and any(name in used for used in loops)):
             raise CannotLift(f"every thread along {name} repeats the same atomic on {store.buffer}")
 
@@ -157,12 +157,15 @@ def promote_loops(draft: Draft) -> None:
 
 def _merge_partial(draft: Draft, name: str) -> None:
     """Use that adding every thread's partial sum atomically adds everything."""
-    from kernelskill.algorithm.expression import Reduce
-
     changed = []
     for store in draft.stores:
         value = store.value
-        if store.mode == "+" and isinstance(value, Reduce) and value.op == "+" and value.loops[0].name == name:
+        if (
+            store.mode == "+"
+            and isinstance(value, Reduce)
+            and value.op == "+"
+            and value.loops[0].name == name
+        ):
             if not _is_zero(value.initial) or store.index.depends_on(name):
                 raise CannotLift(f"a thread's part of a sum for {store.buffer} starts with something else")
             if len(value.loops) > 1:
@@ -181,8 +184,6 @@ def _is_zero(value: Expression) -> bool:
 
 
 def _refuse_partials(draft: Draft, expression: Expression) -> None:
-    from kernelskill.algorithm.lifting.draft import loops_in
-
     for loop in loops_in(expression):
         if loop.name in draft.strided:
             raise CannotLift("cooperative: each thread has a part of a reduction only")

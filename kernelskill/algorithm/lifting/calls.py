@@ -81,7 +81,7 @@ _RESULTS = {
     "ilogbf": "int",
     "ilogb": "int",
 }
-_RESULTS |= {name: "float" for name in FAST_COUNTERPARTS.values()}
+_RESULTS |= dict.fromkeys(FAST_COUNTERPARTS.values(), "float")
 _RESULTS |= {
     name: "float" for name in PURE_FUNCTIONS if name.startswith(("__f", "__r")) and name.endswith("_rn")
 }

@@ -79,8 +79,13 @@ def _pointers(machine: Machine, node: Node, operator: str, first: Pointer, secon
 def dim3_of(machine: Machine, arguments: list[Node]) -> Dim3:
     """Return what `dim3(x, y, z)` makes."""
     parts = [convert(machine.number(argument), "unsigned") for argument in arguments[:3]]
-    x, y, z = (*parts, *[integers.constant(1, "unsigned")] * (3 - len(parts)))
-    return Dim3((x, y, z))
+    return sized(parts)
+
+
+def sized(parts: list[Expression]) -> Dim3:
+    """Return three sizes; those not given are one."""
+    padded = [*parts, *[integers.constant(1, "unsigned")] * 3]
+    return Dim3((padded[0], padded[1], padded[2]))
 
 
 def excerpt(machine: Machine, node: Node) -> str:

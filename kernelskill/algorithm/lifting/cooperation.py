@@ -21,8 +21,20 @@ _ATOMICS: dict[str, StoreMode] = {
     "atomicOr": "|",
     "atomicXor": "^",
 }
-_REFUSED = ("__shfl", "__sync", "__ballot", "__any", "__all", "__match", "__reduce", "__activemask", "__nanosleep")
-_UNKNOWN = frozenset({"printf", "assert", "clock", "clock64", "__trap", "__threadfence", "__threadfence_block"})
+_REFUSED = (
+    "__shfl",
+    "__sync",
+    "__ballot",
+    "__any",
+    "__all",
+    "__match",
+    "__reduce",
+    "__activemask",
+    "__nanosleep",
+)
+_UNKNOWN = frozenset(
+    {"printf", "assert", "clock", "clock64", "__trap", "__threadfence", "__threadfence_block"}
+)
 
 
 def statement_call(machine: Machine, node: Node) -> bool:
@@ -54,6 +66,8 @@ def statement_call(machine: Machine, node: Node) -> bool:
 def refuse_cooperation(machine: Machine, node: Node, name: str) -> None:
     """Refuse calls whose meaning depends on other threads or on the clock."""
     if name.startswith(_REFUSED):
-        raise machine.refuse(node, f"cooperative: threads wait for one another or exchange values by {name!r}")
+        raise machine.refuse(
+            node, f"cooperative: threads wait for one another or exchange values by {name!r}"
+        )
     if name in _UNKNOWN:
         raise machine.refuse(node, f"the call of {name!r} is not understood")

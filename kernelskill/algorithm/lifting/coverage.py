@@ -30,9 +30,11 @@ def _plain(expression: Expression) -> Expression:
     """Leave out conversions between integers: sizes keep their value."""
     return rebuild(
         expression,
-        lambda node: node.operand
-        if isinstance(node, Cast) and is_integer(node.kind) and is_integer(node.operand.type)
-        else None,
+        lambda node: (
+            node.operand
+            if isinstance(node, Cast) and is_integer(node.kind) and is_integer(node.operand.type)
+            else None
+        ),
     )
 
 

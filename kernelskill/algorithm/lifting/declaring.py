@@ -7,7 +7,7 @@ from tree_sitter import Node
 from kernelskill.algorithm import integers
 from kernelskill.algorithm.expression import Expression
 from kernelskill.algorithm.lifting.arithmetic import convert
-from kernelskill.algorithm.lifting.casts import listed_value
+from kernelskill.algorithm.lifting.casts import listed_value, sized
 from kernelskill.algorithm.lifting.machine import Machine
 from kernelskill.algorithm.lifting.places import place_of
 from kernelskill.algorithm.lifting.values import (
@@ -52,7 +52,9 @@ def _declare(machine: Machine, node: Node, variable: VariableDef) -> None:
         return
     layout = scalar("auto") if variable.base_type == "auto" else machine.types.layout(variable.base_type)
     if layout is None or variable.pointer_depth > 1:
-        raise machine.refuse(node, f"the type of {variable.name!r}, {variable.type_text!r}, is not understood")
+        raise machine.refuse(
+            node, f"the type of {variable.name!r}, {variable.type_text!r}, is not understood"
+        )
     if variable.dimensions:
         _declare_array(machine, node, variable, layout)
         return
@@ -95,15 +97,14 @@ def _initial(machine: Machine, variable: VariableDef, layout: Layout) -> Value |
 
 
 def _declare_dim3(machine: Machine, variable: VariableDef) -> None:
-    one, node = integers.constant(1, "unsigned"), variable.initialiser
+    node = variable.initialiser
     parts: list[Expression] = []
     if node is not None and node.type in _LISTS:
         parts = [convert(machine.number(entry), "unsigned") for entry in named(node)]
     elif node is not None:
         value = machine.value(node)
         parts = list(value.parts) if isinstance(value, Dim3) else [convert(machine.number(node), "unsigned")]
-    x, y, z = (*parts, *[one] * (3 - len(parts)))
-    machine.declare(Variable(variable.name, scalar("unsigned")), Dim3((x, y, z)))
+    machine.declare(Variable(variable.name, scalar("unsigned")), sized(parts))
 
 
 def _declare_reference(machine: Machine, node: Node, variable: VariableDef) -> None:
@@ -139,9 +140,7 @@ def _declare_array(machine: Machine, node: Node, variable: VariableDef, layout: 
     if count > _LARGEST_ARRAY or variable.pointer_depth or layout.kind == "auto":
         raise machine.refuse(node, f"the local array {variable.name!r} is too large or holds pointers")
     cells = _cells(machine, node, variable, layout, count)
-    machine.declare(
-        Variable(variable.name, layout, shape=tuple(shape)), Array(layout, tuple(shape), cells)
-    )
+    machine.declare(Variable(variable.name, layout, shape=tuple(shape)), Array(layout, tuple(shape), cells))
 
 
 def _cells(

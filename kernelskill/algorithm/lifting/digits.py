@@ -31,7 +31,11 @@ def _divided(draft: Draft) -> list[tuple[str, Expression]]:
         for node in walk(expression):
             if not isinstance(node, Binary) or node.op not in ("/", "%") or not is_integer(node.type):
                 continue
-            if isinstance(node.left, Sym) and node.left.name in draft.axes and not _uses_axes(draft, node.right):
+            if (
+                isinstance(node.left, Sym)
+                and node.left.name in draft.axes
+                and not _uses_axes(draft, node.right)
+            ):
                 found.append((node.left.name, node.right))
     return list(dict.fromkeys(found))
 

@@ -39,9 +39,7 @@ class Draft:
         """Replace symbols everywhere, ranges of axes included."""
         self.change(lambda expression: substitute(expression, values))
         self.axes = {
-            name: replace(
-                axis, lower=substitute(axis.lower, values), upper=substitute(axis.upper, values)
-            )
+            name: replace(axis, lower=substitute(axis.lower, values), upper=substitute(axis.upper, values))
             for name, axis in self.axes.items()
         }
 

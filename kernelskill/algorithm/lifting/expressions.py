@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from tree_sitter import Node
 
 from kernelskill.algorithm import integers
-from kernelskill.algorithm.expression import Expression, Num, Sym, Unary
+from kernelskill.algorithm.expression import Expression, Num, Unary
 from kernelskill.algorithm.lifting.arithmetic import binary, condition, convert, negative
 from kernelskill.algorithm.lifting.calls import call
 from kernelskill.algorithm.lifting.casts import cast_to, combine, excerpt, listed_value
@@ -16,13 +15,12 @@ from kernelskill.algorithm.lifting.machine import Machine
 from kernelskill.algorithm.lifting.places import (
     address_of,
     component,
-    moved,
     place_of,
     read_place,
     write_place,
 )
-from kernelskill.algorithm.lifting.values import Aggregate, Layout, MemoryPlace, Pointer, Poison, Value
-from kernelskill.algorithm.types import canonical, is_integer
+from kernelskill.algorithm.lifting.values import MemoryPlace, Poison, Value
+from kernelskill.algorithm.types import canonical, is_integer, promoted
 from kernelskill.source.expansion import parse_expression
 from kernelskill.source.literals import read_number
 from kernelskill.source.syntax import named, strip_parentheses
@@ -216,7 +214,7 @@ def _unary(machine: Machine, node: Node) -> Value:
         return integers.negated(condition(value))
     known = integers.value_of(value)
     if operator == "~" and is_integer(value.type):
-        kind = integers.joined(value.type, value.type)
+        kind = promoted(value.type)
         return convert(integers.constant(~known), kind) if known is not None else Unary("~", value, kind)
     raise machine.refuse(node, f"the operator {operator!r} is not understood")
 

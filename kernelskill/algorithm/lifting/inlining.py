@@ -126,9 +126,8 @@ def _declare(machine: Machine, node: Node, target: FunctionDef, values: list[Val
             raise machine.refuse(node, f"the call of {target.name!r} has too few arguments")
         if isinstance(value, Expression) and not parameter.is_pointer:
             value = convert(value, layout.kind)
-        elif isinstance(value, Pointer) is not parameter.is_pointer and not isinstance(value, MemoryPlace):
-            if parameter.is_pointer:
-                raise machine.refuse(node, f"the argument for {parameter.name!r} is not understood")
+        elif parameter.is_pointer and not isinstance(value, Pointer | MemoryPlace):
+            raise machine.refuse(node, f"the argument for {parameter.name!r} is not understood")
         machine.declare(Variable(parameter.name, layout, parameter.is_pointer), value)
 
 

@@ -181,7 +181,9 @@ class Iteration:
             parts = [closer.replaced(part) for part in (entry.value, *entry.guard)]
             known = [part for part in parts if part is not None]
             if len(known) < len(parts):
-                raise self.machine.refuse(self.node, f"what is stored to {entry.buffer} in the loop has no start")
+                raise self.machine.refuse(
+                    self.node, f"what is stored to {entry.buffer} in the loop has no start"
+                )
             found.append(replace(entry, value=known[0], guard=tuple(known[1:])))
         return found
 

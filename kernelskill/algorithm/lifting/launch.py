@@ -30,8 +30,8 @@ class Binding:
     """Integer parameter -> its value in terms of host symbols."""
     block: Dimensions = (integers.constant(1), integers.constant(1), integers.constant(1))
     grid: Dimensions = (integers.constant(1), integers.constant(1), integers.constant(1))
-    roots: dict[str, str] = field(default_factory=dict)
-    """Pointer parameter -> the launcher's pointer that it is made from."""
+    roots: dict[str, tuple[str, Expression]] = field(default_factory=dict)
+    """Pointer parameter -> the launcher's pointer that it is made from, and the distance from it."""
 
     def in_kernel_terms(self, expression: Expression, *, expand: frozenset[str] = frozenset()) -> Expression:
         """Replace host values by the kernel's parameters where some parameter has them.
@@ -76,9 +76,7 @@ class Binding:
         return next(p.kind for p in self.parameters if p.name == name)
 
 
-def _with_products(
-    node: Poly, compound: list[tuple[Expression, Sym]], change: object
-) -> Expression | None:
+def _with_products(node: Poly, compound: list[tuple[Expression, Sym]], change: object) -> Expression | None:
     """Replace products of host values inside a polynomial; None where there are none."""
     for value, symbol in compound:
         if not isinstance(value, Poly):
@@ -104,7 +102,9 @@ def bind(machine: Machine, kernel: KernelDef, launch: LaunchSite, host: HostStat
     if launch.uses_api and not launch.arguments_readable:
         raise CannotLift("the arguments of the launch cannot be read")
     if len(launch.arguments) != len(kernel.parameters):
-        raise CannotLift(f"the launch gives {len(launch.arguments)} arguments to {len(kernel.parameters)} parameters")
+        raise CannotLift(
+            f"the launch gives {len(launch.arguments)} arguments to {len(kernel.parameters)} parameters"
+        )
     if launch.shared is not None and launch.shared.text.strip() not in ("0", ""):
         raise CannotLift("cooperative: the launch gives dynamic shared memory")
     binding = Binding(_parameters(machine, kernel), (), host)
@@ -122,7 +122,7 @@ def bind(machine: Machine, kernel: KernelDef, launch: LaunchSite, host: HostStat
         value: Value
         if parameter.is_pointer:
             if isinstance(given, Pointer):
-                binding.roots[parameter.name] = given.buffer
+                binding.roots[parameter.name] = (given.buffer, given.offset)
             value = Pointer(parameter.name, integers.constant(0, "long long"), layout)
         else:
             value = _scalar(binding, parameter, given)
@@ -142,7 +142,10 @@ def _parameters(machine: Machine, kernel: KernelDef) -> tuple[Parameter, ...]:
         text = machine.unit.text_of(declared.span)
         resolved = machine.types.given.get(declared.pointee_type)
         if resolved is not None:
-            words = [cuda_name(resolved) if w == declared.pointee_type else w for w in text.replace("*", " * ").split()]
+            words = [
+                cuda_name(resolved) if w == declared.pointee_type else w
+                for w in text.replace("*", " * ").split()
+            ]
             text = " ".join(words).replace(" * ", "* ").replace("* * ", "** ")
         found.append(
             Parameter(

@@ -13,7 +13,7 @@ from kernelskill.algorithm.rewriting import substitute
 
 def without_dead_stores(draft: Draft) -> None:
     """Leave out stores whose cells the same thread stores to again."""
-    ranges, live = draft.ranges(), []
+    live = []
     for position, earlier in enumerate(draft.stores):
         if any(_covers(later, earlier, draft) for later in draft.stores[position + 1 :]):
             note = f"a store to {earlier.buffer} that the kernel overwrites itself is left out"
@@ -22,7 +22,6 @@ def without_dead_stores(draft: Draft) -> None:
         else:
             live.append(earlier)
     draft.stores = live
-    del ranges
 
 
 def _covers(later: Store, earlier: Store, draft: Draft) -> bool:
@@ -43,18 +42,22 @@ def check_races(draft: Draft) -> None:
         CannotLift: It may be so.
     """
     for store in draft.stores:
+        _check_store(draft, store)
+        if not draft.axes:
+            continue
         for expression in store.expressions:
             for read in loads(expression):
                 for other in draft.stores:
                     if other.buffer == read.buffer:
                         _check_read(draft, read.index, other)
-        _check_store(draft, store)
 
 
 def _check_read(draft: Draft, index: Expression, other: Store) -> None:
     ranges = draft.ranges()
-    if other.mode == "=" and solve(other.index, index, other.loops, ranges, draft.strided) is not None:
-        return
+    if other.mode == "=":
+        own = solve(other.index, index, other.loops, ranges, draft.strided, at_ends=True)
+        if own is not None:
+            return
     everything = tuple(Loop(name, *bounds) for name, bounds in ranges.items())
     if apart(other.index, index, everything):
         return
@@ -67,4 +70,6 @@ def _check_store(draft: Draft, store: Store) -> None:
         return
     for name in draft.axes:
         if store.value.depends_on(name) and not store.index.depends_on(name):
-            raise CannotLift(f"threads along {name} store different values to {store.buffer}[{show(store.index)}]")
+            raise CannotLift(
+                f"threads along {name} store different values to {store.buffer}[{show(store.index)}]"
+            )

@@ -12,7 +12,7 @@ from kernelskill.algorithm.lifting.axes import make_axes, promote_loops, tighten
 from kernelskill.algorithm.lifting.digits import split_digits
 from kernelskill.algorithm.lifting.draft import Draft
 from kernelskill.algorithm.lifting.expressions import evaluate
-from kernelskill.algorithm.lifting.host import HostState, follow
+from kernelskill.algorithm.lifting.host import follow
 from kernelskill.algorithm.lifting.launch import Binding, bind, extra_parameter, is_host_symbol
 from kernelskill.algorithm.lifting.legality import check_races, without_dead_stores
 from kernelskill.algorithm.lifting.machine import Machine
@@ -57,7 +57,9 @@ def lift_kernel(unit: SourceUnit, kernel: KernelDef) -> Lifted:
         raise CannotLift(f"{kernel.name!r} is not launched in this file")
     lifted = [lift(unit, launch) for launch in launches]
     first = lifted[0]
-    if any((one.algorithm, one.block, one.grid) != (first.algorithm, first.block, first.grid) for one in lifted):
+    if any(
+        (one.algorithm, one.block, one.grid) != (first.algorithm, first.block, first.grid) for one in lifted
+    ):
         raise CannotLift(f"the {len(lifted)} launches of {kernel.name!r} differ in what the kernel computes")
     return first
 
@@ -118,7 +120,9 @@ def _check_aliases(draft: Draft, binding: Binding) -> None:
         root = binding.roots.get(name)
         twins = [other for other, base in binding.roots.items() if base == root and other != name]
         if root is not None and twins:
-            raise CannotLift(f"the launch gives one buffer as {name!r} and as {twins[0]!r}, and the kernel writes it")
+            raise CannotLift(
+                f"the launch gives one buffer as {name!r} and as {twins[0]!r}, and the kernel writes it"
+            )
 
 
 def _result(
@@ -161,7 +165,9 @@ def _extra(
     for symbol in _host_symbols(draft):
         text = binding.host.text_of(symbol)
         if text is None:
-            raise CannotLift(f"a size of the launch, {symbol.name.split(':')[1]!r}, is not known there any more")
+            raise CannotLift(
+                f"a size of the launch, {symbol.name.split(':')[1]!r}, is not known there any more"
+            )
         name = names.give(text if text.isidentifier() else "size")
         parameters.append(extra_parameter(name, symbol))
         arguments.append((name, text))
@@ -199,7 +205,9 @@ def _check_symbols(algorithm: Algorithm) -> None:
         for expression in (*store.expressions, *bounds):
             for name in expression.symbols - own:
                 what = name.lstrip("%?").split("@")[0]
-                raise CannotLift(f"{what!r} depends on the thread or an iteration in a way that is not understood")
+                raise CannotLift(
+                    f"{what!r} depends on the thread or an iteration in a way that is not understood"
+                )
 
 
 def with_notes(lifted: Lifted, *notes: str) -> Lifted:

@@ -169,7 +169,9 @@ def _trips(
     if integers.value_of(size) == 1:
         return distance
     total = integers.add(distance, integers.add(size, integers.constant(1), -1))
-    return binary("/", integers.typed(total, _signed(total.type)), convert(size, _signed(size.type)), machine.ranges)
+    return binary(
+        "/", integers.typed(total, _signed(total.type)), convert(size, _signed(size.type)), machine.ranges
+    )
 
 
 def _signed(kind: str) -> str:
@@ -208,7 +210,7 @@ def _shared(
         )
         for own, stride, used in forms:
             first = integers.subtract(start, own)
-            free = not first.depends_on(*used) and not integers.value_of(own) == 0
+            free = not first.depends_on(*used) and integers.value_of(own) != 0
             if step == stride and free and start.depends_on(*(s for s in own.symbols)):
                 return tuple(name for name in used if own.depends_on(name)), first
     return None

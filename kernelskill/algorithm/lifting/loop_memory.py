@@ -8,7 +8,7 @@ from math import gcd
 from kernelskill.algorithm import integers
 from kernelskill.algorithm.expression import Expression, Loop, Sym
 from kernelskill.algorithm.lifting.machine import Machine, Read, Snapshot
-from kernelskill.algorithm.lifting.memory import solve, stored_value
+from kernelskill.algorithm.lifting.memory import is_injective, solve, stored_value
 from kernelskill.algorithm.model import CannotLift, Store
 from kernelskill.algorithm.printing import show
 
@@ -105,31 +105,3 @@ def apart(first: Expression, second: Expression, loops: tuple[Loop, ...]) -> boo
         for factor in integers.terms_of(integers.subtract(expression, rest)).values():
             step = gcd(step, factor)
     return distance % step != 0 if step else distance != 0
-
-
-def is_injective(index: Expression, loops: tuple[Loop, ...]) -> bool:
-    """Whether different values of loops give different indices: digits of a mixed radix."""
-    factors: list[tuple[Expression, Loop]] = []
-    for loop in loops:
-        factor = integers.coefficient(index, loop.name)
-        if factor is None or integers.value_of(factor) == 0:
-            return False
-        factors.append((factor, loop))
-    ordered = sorted(factors, key=lambda entry: _size(entry[0]))
-    for (low, loop), (high, _) in zip(ordered, ordered[1:], strict=False):
-        reach = integers.multiply(low, integers.subtract(loop.upper, loop.lower))
-        quotient, rest = integers.exact_division(high, reach) if _is_term(reach) else (high, high)
-        known = integers.value_of(integers.subtract(high, reach))
-        fits = integers.value_of(rest) == 0 and integers.value_of(quotient) != 0
-        if not fits and not (known is not None and known >= 0):
-            return False
-    return True
-
-
-def _is_term(expression: Expression) -> bool:
-    return len(integers.terms_of(expression)) == 1
-
-
-def _size(factor: Expression) -> tuple[int, int]:
-    terms = integers.terms_of(factor)
-    return (max(map(len, terms), default=0), max(map(abs, terms.values()), default=0))

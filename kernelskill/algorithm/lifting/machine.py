@@ -24,6 +24,7 @@ from kernelskill.algorithm.lifting.values import (
     with_scalar,
 )
 from kernelskill.algorithm.model import CannotLift, Store
+from kernelskill.algorithm.types import joined
 from kernelskill.source.syntax import SyntaxTree
 from kernelskill.source.unit import SourceUnit
 
@@ -241,7 +242,7 @@ class Machine:
 def select(test: Expression, first: Expression, second: Expression) -> Expression:
     """Return `test ? first : second` with the two sides of one type."""
     if first.type != second.type:
-        kind = integers.joined(first.type, second.type)
+        kind = joined(first.type, second.type)
         first, second = convert(first, kind), convert(second, kind)
     return integers.selected(condition(test), first, second)
 

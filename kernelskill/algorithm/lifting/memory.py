@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import Enum
+from itertools import pairwise
 from math import gcd
 
 from kernelskill.algorithm import integers
@@ -13,6 +14,8 @@ from kernelskill.algorithm.lifting.machine import Machine, Read, select
 from kernelskill.algorithm.model import CannotLift, Store, StoreMode
 from kernelskill.algorithm.printing import show
 from kernelskill.algorithm.rewriting import substitute
+
+_DEPTH = 6
 
 
 class Overlap(Enum):
@@ -74,7 +77,7 @@ def same_cell(earlier: Store, index: Expression, machine: Machine) -> dict[str, 
     """
     own = tuple(loop for loop in earlier.loops if loop not in machine.loops)
     solved = solve(earlier.index, index, own, machine.ranges, machine.strided)
-    if solved is not None:
+    if solved is not None and (len(own) < 2 or is_injective(earlier.index, own)):
         return solved
     if never_meet(earlier.index, index, own):
         return Overlap.NEVER
@@ -87,10 +90,13 @@ def solve(
     own: tuple[Loop, ...],
     ranges: Ranges,
     strided: Mapping[str, tuple[str, ...]],
+    *,
+    at_ends: bool = False,
 ) -> dict[str, Expression] | None:
     """Find values of loops within their ranges that make one index another; None where that isn't proven.
 
-    Iterations of a loop that threads share count only where the same thread has them.
+    Iterations of a loop that threads share count only where the same thread has them. With `at_ends`, the
+    first and last iteration count even where the loop may have none.
     """
     values: dict[str, Expression] = {}
     rest = index
@@ -104,7 +110,7 @@ def solve(
         if factor is None or integers.value_of(factor) == 0:
             return None
         quotient, rest = integers.exact_division(rest, factor)
-        if not _is_inside(quotient, loop, ranges) or not _is_own(quotient, loop, strided):
+        if not _is_inside(quotient, loop, ranges, at_ends=at_ends) or not _is_own(quotient, loop, strided):
             return None
         values[loop.name] = quotient
     return values if integers.value_of(rest) == 0 else None
@@ -118,19 +124,48 @@ def _weight(factor: Expression | None) -> tuple[int, int]:
     return (degree, max((abs(count) for count in terms.values()), default=0))
 
 
-def _is_inside(value: Expression, loop: Loop, ranges: Ranges) -> bool:
-    """Whether a value provably lies in a loop's range."""
+def _is_inside(value: Expression, loop: Loop, ranges: Ranges, *, at_ends: bool) -> bool:
+    """Whether a value provably lies in a loop's range.
+
+    Args:
+        value: An index.
+        loop: The loop.
+        ranges: Ranges of other loops and axes.
+        at_ends: Whether the first and last values count, which an empty range does not have.
+    """
     if value == loop.symbol:
         return True
-    known = integers.value_of(value)
-    if isinstance(value, Sym) and value.name in ranges:
-        lower, upper = ranges[value.name]
-        return _at_least(lower, loop.lower) and _at_least(loop.upper, upper)
-    if known is not None:
-        return _at_least(value, loop.lower) and _at_least(
-            loop.upper, integers.add(value, integers.constant(1))
-        )
-    return False
+    last = integers.add(loop.upper, integers.constant(1), -1)
+    if at_ends and (value in (loop.lower, last)):
+        return True
+    return _at_least(_least(value, ranges), loop.lower) and _at_least(last, _most(value, ranges))
+
+
+def _least(value: Expression, ranges: Ranges) -> Expression:
+    """Return a bound from below: symbols with a range at their first value."""
+    return _at_end(value, ranges, 0)
+
+
+def _most(value: Expression, ranges: Ranges) -> Expression:
+    """Return a bound from above: symbols with a range at their last value."""
+    return _at_end(value, ranges, 1)
+
+
+def _at_end(value: Expression, ranges: Ranges, end: int) -> Expression:
+    for _ in range(_DEPTH):
+        moved = next((name for name in sorted(value.symbols) if _moves(value, name, ranges)), None)
+        if moved is None:
+            break
+        factor = integers.value_of(integers.coefficient(value, moved) or value) or 1
+        lower, upper = ranges[moved]
+        last = integers.add(upper, integers.constant(1), -1)
+        value = substitute(value, {moved: last if (end == 1) == (factor > 0) else lower})
+    return value
+
+
+def _moves(value: Expression, name: str, ranges: Ranges) -> bool:
+    factor = integers.coefficient(value, name)
+    return name in ranges and factor is not None and integers.value_of(factor) is not None
 
 
 def _is_own(value: Expression, loop: Loop, strided: Mapping[str, tuple[str, ...]]) -> bool:
@@ -156,3 +191,31 @@ def never_meet(first: Expression, second: Expression, own: tuple[Loop, ...]) -> 
     for factor in integers.terms_of(moving).values():
         step = gcd(step, factor)
     return distance % step != 0 if step else distance != 0
+
+
+def is_injective(index: Expression, loops: tuple[Loop, ...]) -> bool:
+    """Whether different values of loops give different indices: digits of a mixed radix."""
+    factors: list[tuple[Expression, Loop]] = []
+    for loop in loops:
+        factor = integers.coefficient(index, loop.name)
+        if factor is None or integers.value_of(factor) == 0:
+            return False
+        factors.append((factor, loop))
+    ordered = sorted(factors, key=lambda entry: _size(entry[0]))
+    for (low, loop), (high, _) in pairwise(ordered):
+        reach = integers.multiply(low, integers.subtract(loop.upper, loop.lower))
+        quotient, rest = integers.exact_division(high, reach) if _is_term(reach) else (high, high)
+        known = integers.value_of(integers.subtract(high, reach))
+        fits = integers.value_of(rest) == 0 and integers.value_of(quotient) != 0
+        if not fits and not (known is not None and known >= 0):
+            return False
+    return True
+
+
+def _is_term(expression: Expression) -> bool:
+    return len(integers.terms_of(expression)) == 1
+
+
+def _size(factor: Expression) -> tuple[int, int]:
+    terms = integers.terms_of(factor)
+    return (max(map(len, terms), default=0), max(map(abs, terms.values()), default=0))

@@ -132,9 +132,7 @@ def _apply(draft: Draft, table: dict[str, Sym]) -> None:
 
 
 def _renamed_loops(loops: tuple[Loop, ...], table: dict[str, Sym]) -> tuple[Loop, ...]:
-    return tuple(
-        replace(loop, name=table[loop.name].name) if loop.name in table else loop for loop in loops
-    )
+    return tuple(replace(loop, name=table[loop.name].name) if loop.name in table else loop for loop in loops)
 
 
 def readable_names(draft: Draft) -> tuple[tuple[Expression, str], ...]:

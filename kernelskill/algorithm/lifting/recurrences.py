@@ -267,7 +267,8 @@ class Closer:
                 name = self._fresh(name)
             loop = Loop(name, self.loop.lower, upper, self.loop.kind)
             states = {
-                key: Sym(self._fresh(key.lstrip("%")), entry.state.kind) for key, entry in self.carried.items()
+                key: Sym(self._fresh(key.lstrip("%")), entry.state.kind)
+                for key, entry in self.carried.items()
             }
             self._scopes[upper] = (loop, states)
         return self._scopes[upper]
@@ -285,7 +286,9 @@ class Closer:
         """
         here: Expression = self.loop.symbol
         following = integers.add(here, integers.constant(1))
-        ends = {entry.end: key for key, entry in self.carried.items() if entry.end.symbols & self.carried.keys()}
+        ends = {
+            entry.end: key for key, entry in self.carried.items() if entry.end.symbols & self.carried.keys()
+        }
         missing: list[str] = []
 
         def change(node: Expression) -> Expression | None:

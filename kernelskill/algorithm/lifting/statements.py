@@ -12,6 +12,7 @@ from tree_sitter import Node
 
 from kernelskill.algorithm import integers
 from kernelskill.algorithm.expression import Expression
+from kernelskill.algorithm.lifting.arithmetic import convert
 from kernelskill.algorithm.lifting.calls import call
 from kernelskill.algorithm.lifting.cooperation import statement_call
 from kernelskill.algorithm.lifting.declaring import declare
@@ -20,7 +21,6 @@ from kernelskill.algorithm.lifting.loops import run_loop
 from kernelskill.algorithm.lifting.machine import RETURNED, Machine, Snapshot, select
 from kernelskill.algorithm.lifting.macros import expand_statements, macro_of
 from kernelskill.algorithm.lifting.values import Value
-from kernelskill.algorithm.lifting.arithmetic import convert
 from kernelskill.algorithm.model import Store
 from kernelskill.source.scopes import LOOPS
 from kernelskill.source.syntax import SyntaxTree, named, strip_parentheses, walk
@@ -203,9 +203,7 @@ def _join_slots(machine: Machine, test: Expression, one: Snapshot, two: Snapshot
         machine.slots[number] = machine.choose(test, one.slots.get(number), two.slots.get(number))
 
 
-def _joined_stores(
-    test: Expression, first: tuple[Store, ...], second: tuple[Store, ...]
-) -> list[Store]:
+def _joined_stores(test: Expression, first: tuple[Store, ...], second: tuple[Store, ...]) -> list[Store]:
     """Return the stores of two branches; a store both make to one cell becomes one store of a selection."""
     joined: list[Store] = []
     for entry in first:

@@ -27,7 +27,9 @@ def instantiate(machine: Machine, kernel: KernelDef, launch: LaunchSite, host: H
     for position, parameter in enumerate(kernel.template_parameters):
         text = texts[position] if position < len(texts) else parameter.default
         if parameter.kind == "typename":
-            found = host.machine.types.resolve(text) if text else _deduced(kernel, launch, host, parameter.name)
+            found = (
+                host.machine.types.resolve(text) if text else _deduced(kernel, launch, host, parameter.name)
+            )
             if not found:
                 raise CannotLift(f"the template argument for {parameter.name!r} is not known")
             given[parameter.name] = found
