@@ -32,7 +32,8 @@ class Draft:
 
     def change(self, function: Callable[[Expression], Expression]) -> None:
         """Replace every expression of the stores, and of names."""
-        self.stores = [changed_store(store, function) for store in self.stores]
+        changed = [changed_store(store, function) for store in self.stores]
+        self.stores = [s for s in changed if all(integers.value_of(test) is None for test in s.guard)]
         self.named = [replace(entry, expression=function(entry.expression)) for entry in self.named]
 
     def substitute(self, values: Mapping[str, Expression]) -> None:
@@ -71,7 +72,12 @@ def changed_store(store: Store, function: Callable[[Expression], Expression]) ->
         store,
         index=function(store.index),
         value=function(store.value),
-        guard=tuple(part for test in store.guard for part in integers.conjuncts(function(test))),
+        guard=tuple(
+            part
+            for test in store.guard
+            for part in integers.conjuncts(function(test))
+            if not integers.value_of(part)
+        ),
         loops=tuple(
             Loop(loop.name, function(loop.lower), function(loop.upper), loop.kind) for loop in store.loops
         ),
