@@ -146,9 +146,11 @@ def is_tail(unit: SourceUnit, kernel: KernelDef, loop: Loop) -> bool:
     start = strip_parentheses(loop.start) if loop.start is not None else None
     if start is None or start.type != "identifier":
         return False
-    declared = flow_of(unit, kernel).resolve(start)
+    flow = flow_of(unit, kernel)
+    declared = flow.resolve(start)
+    writes = flow.writes_to(declared) if declared is not None else ()
     return any(
-        other.declared is declared and other.span.end <= loop.span.start
+        other.span.contains(span_of(write.node)) and other.span.end <= loop.span.start
         for other in find_loops(unit, kernel)
-        if declared is not None
+        for write in writes
     )

@@ -24,7 +24,7 @@ from kernelskill.source.unit import SourceUnit
 _DEPTH = 6
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _ATOM = re.compile(r"\w+(\[\w+\])?")
-_SUM = re.compile(r"\((\w+ \+ \w+)\)")
+_SUM = re.compile(r"\((\w+ \+ \w+|\(\w+\)\w+)\)")
 _STATEMENTS = ("expression_statement", "declaration", "return_statement", "argument_list")
 
 

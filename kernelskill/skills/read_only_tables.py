@@ -100,6 +100,15 @@ class TableReader:
         assumptions = self._check_writes(accesses[0])
         return Table(parameter, parameter.pointee_type, (extent,), tuple(accesses), condition, assumptions)
 
+    def is_shared_by_threads(self, parameter: ParameterDef) -> bool:
+        """Whether threads read some element of a pointer together."""
+        own = [access for access in find_accesses(self.unit, self.kernel) if access.root is parameter]
+        return any(
+            not index_polynomial(self.unit, self.kernel, index).depends & _THREADS
+            for access in own
+            for index in access.indices
+        )
+
     def _plain_accesses(self, parameter: ParameterDef) -> list[Access]:
         name = parameter.name
         flow = flow_of(self.unit, self.kernel)
@@ -185,9 +194,9 @@ class TableReader:
     def _is_always_done(self, node: Node, work: Node) -> bool:
         child = node
         for parent in ancestors(node):
-            if parent.type in ("if_statement", "switch_statement", "while_statement", "do_statement"):
-                if child != parent.child_by_field_name("condition"):
-                    return False
+            choosing = parent.type in ("if_statement", "switch_statement", "while_statement", "do_statement")
+            if choosing and child != parent.child_by_field_name("condition"):
+                return False
             if parent.type in ("conditional_expression", "lambda_expression", "sizeof_expression"):
                 return False
             if parent.type == "binary_expression" and self.unit.operator(parent) in ("&&", "||"):

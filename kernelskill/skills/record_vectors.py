@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kernelskill.skills.contraction import stores_product
-from kernelskill.skills.device_code import units_of
+from kernelskill.skills.device_code import units_of, words_in
 from kernelskill.skills.disjoint import separate
 from kernelskill.skills.expression_types import plain_type
 from kernelskill.skills.kept_elements import ElementFinder, lvalue_of
@@ -98,6 +98,7 @@ class RecordReader:
     def vectors(self, block: Node, root: ParameterDef, refusals: list[str]) -> list[RecordVector]:
         """Return what vectors can move of one array in a block."""
         found: list[RecordVector] = []
+        reasons: dict[int, list[str]] = {2: [], 4: []}
         for lanes, names in self._records(block, root):
             taken: set[int] = set()
             for width in (4, 2):
@@ -109,7 +110,8 @@ class RecordReader:
                         found.append(self._vector(block, root, lanes, names, wanted))
                         taken |= set(wanted)
                     except SkillRefused as refused:
-                        refusals.append(refused.reason)
+                        reasons[width].append(refused.reason)
+        refusals += [*reasons[2], *reasons[4]]
         return found
 
     def _records(
@@ -271,12 +273,13 @@ class RecordReader:
             for position, access in enumerate(lane.accesses):
                 change = lvalue_of(access).parent
                 read = any(other.mode.reads for other in lane.accesses[position + 1 :])
-                if access.mode.writes and read and change is not None:
-                    if stores_product(self.unit, self.kernel, change, vector.element):
-                        raise SkillRefused(
-                            f"line {access.line} stores a product in {lane.text}: "
-                            "kept in a register, it might be added without being rounded"
-                        )
+                if not access.mode.writes or not read or change is None:
+                    continue
+                if stores_product(self.unit, self.kernel, change, vector.element):
+                    raise SkillRefused(
+                        f"line {access.line} stores a product in {lane.text}: "
+                        "kept in a register, it might be added without being rounded"
+                    )
 
     def _stores_surely(self, vector: RecordVector, access: Access) -> bool:
         statement = child_of(vector.first.parent or vector.first, access.node)
@@ -361,6 +364,17 @@ def _struct(
     return found[0] if len(found) == 1 else None
 
 
+def _bare(unit: SourceUnit, body: Node) -> str:
+    """Return the text of a struct's body without white space, comments and signs between the names."""
+    text, position = "", body.start_byte
+    for node in walk(body):
+        if node.type == "comment":
+            text += unit.text_of(Span(position, node.start_byte))
+            position = node.end_byte
+    text += unit.text_of(Span(position, body.end_byte))
+    return "".join(text.translate(str.maketrans("{},;", "    ")).split())
+
+
 def _read_struct(unit: SourceUnit, node: Node) -> tuple[str, tuple[str, ...]] | None:
     body = node.child_by_field_name("body")
     head = {child.type for child in node.children}
@@ -368,15 +382,17 @@ def _read_struct(unit: SourceUnit, node: Node) -> tuple[str, tuple[str, ...]] | 
         return None
     kinds: set[str] = set()
     names: list[str] = []
+    words: list[str] = []
     for member in named(body):
         kind = member.child_by_field_name("type")
         declared = member.children_by_field_name("declarator")
         if member.type != "field_declaration" or kind is None or not declared:
             return None
-        if any(child.type not in ("field_identifier",) for child in declared):
+        if any(child.type != "field_identifier" for child in declared):
             return None
-        if any(child.type in ("bitfield_clause", "type_qualifier") for child in member.children):
-            return None
+        words += [*unit.text_of(kind).split(), *(unit.text_of(child) for child in declared)]
         kinds.add(plain_type(unit.text_of(kind)))
         names += [unit.text_of(child) for child in declared]
-    return (kinds.pop(), tuple(names)) if len(kinds) == 1 else None
+    # Alignments, bit fields and the like show as more than types and names.
+    plain = words_in(unit, body) == words and "".join(words) == _bare(unit, body)
+    return (kinds.pop(), tuple(names)) if plain and len(kinds) == 1 else None

@@ -13,6 +13,7 @@ from kernelskill.skills.read_only_tables import Table, TableReader, file_arrays
 from kernelskill.skills.shared_arrays import STATIC_LIMIT, refuse_dynamic, static_shared_bytes
 from kernelskill.skills.transformation import Rewrite, Site, SkillContext, SkillRefused
 from kernelskill.skills.value_ranges import ValueRanges, largest_block
+from kernelskill.source.declarations import VariableDef
 from kernelskill.source.definitions import KernelDef
 from kernelskill.source.edits import EditSet
 from kernelskill.source.syntax import named, span_of
@@ -52,11 +53,15 @@ def _tables(unit: SourceUnit, kernel: KernelDef, context: SkillContext, refusals
     used = static_shared_bytes(unit, kernel, ranges, context)
     body = unit.text_of(kernel.body) if kernel.body is not None else ""
     found: list[Table] = []
-    pointers = [p for p in kernel.parameters if p.pointer_depth == 1 and p.is_const]
+    pointers = [
+        parameter
+        for parameter in kernel.parameters
+        if parameter.pointer_depth == 1 and parameter.is_const and reader.is_shared_by_threads(parameter)
+    ]
     arrays = [variable for variable in file_arrays(unit) if variable.name in body]
-    for read, each in [*((reader.of_file, v) for v in arrays), *((reader.of_parameter, p) for p in pointers)]:
+    for each in [*arrays, *pointers]:
         try:
-            table = read(each)  # type: ignore[operator]
+            table = reader.of_file(each) if isinstance(each, VariableDef) else reader.of_parameter(each)
             if table.bytes > _LARGEST or used + table.bytes > STATIC_LIMIT:
                 raise SkillRefused(f"{each.name!r} has {table.bytes} bytes, too many to copy")
             found.append(table)
