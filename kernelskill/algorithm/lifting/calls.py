@@ -181,7 +181,7 @@ def _conversion(machine: Machine, node: Node, name: str, arguments: list[Node], 
     if name.removeprefix("make_") in VECTORS:
         return listed_value(machine, VECTORS[name.removeprefix("make_")], listed)
     layout = machine.types.layout(name)
-    if layout is None or machine.unit.function(name) is not None:
+    if layout is None or any(f.name == name for _, f in machine.functions()):
         return None
     if layout.is_scalar and len(arguments) == 1:
         return cast_to(machine, node, name, machine.value(arguments[0]))

@@ -50,7 +50,7 @@ def statement_call(machine: Machine, node: Node) -> bool:
     refuse_cooperation(machine, node, name)
     for suffix in ("_block", "_system"):
         name = name.removesuffix(suffix)
-    if name not in _ATOMICS or machine.unit.function(name) is not None:
+    if name not in _ATOMICS or any(f.name == name for _, f in machine.functions()):
         return False
     arguments = named(listed)
     target = machine.value(arguments[0])

@@ -117,12 +117,27 @@ def _declare_reference(machine: Machine, node: Node, variable: VariableDef) -> N
         if isinstance(place, MemoryPlace):
             machine.declare(Variable(variable.name, place.layout), place)
             return
-    if not variable.is_const or layout is None:
+    if not variable.is_const:
+        _declare_alias(machine, variable)
+        return
+    if layout is None:
         raise machine.refuse(node, f"the reference {variable.name!r} is not understood")
     value = machine.value(variable.initialiser)
     if isinstance(value, Expression):
         value = convert(value, layout.kind)
     machine.declare(Variable(variable.name, layout), value)
+
+
+def _declare_alias(machine: Machine, variable: VariableDef) -> None:
+    """Declare another name for a local variable, or for a part of one."""
+    assert variable.initialiser is not None
+    place = place_of(machine, variable.initialiser)
+    if isinstance(place, MemoryPlace):
+        machine.declare(Variable(variable.name, place.layout), place)
+    elif place.part is None:
+        machine.scopes[-1][variable.name] = place.number
+    else:
+        machine.declare(Variable(variable.name, machine.variables[place.number].layout), place)
 
 
 def _declare_array(machine: Machine, node: Node, variable: VariableDef, layout: Layout) -> None:

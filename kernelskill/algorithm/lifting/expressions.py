@@ -19,11 +19,13 @@ from kernelskill.algorithm.lifting.places import (
     read_place,
     write_place,
 )
-from kernelskill.algorithm.lifting.values import MemoryPlace, Poison, Value
+from kernelskill.algorithm.lifting.values import MemoryPlace, Poison, SlotPlace, Value
 from kernelskill.algorithm.types import canonical, is_integer, promoted
+from kernelskill.source.declarations import VariableDef
 from kernelskill.source.expansion import parse_expression
 from kernelskill.source.literals import read_number
 from kernelskill.source.syntax import named, strip_parentheses
+from kernelskill.source.unit import SourceUnit
 
 _NAMED_NUMBERS = {
     "INFINITY": "float",
@@ -71,7 +73,7 @@ def evaluate(machine: Machine, node: Node) -> Value:
     if handler is None:
         raise machine.refuse(node, f"{_words(node.type)} {excerpt(machine, node)!r} is not understood")
     value = handler(machine, node)
-    if isinstance(value, MemoryPlace):
+    if isinstance(value, MemoryPlace | SlotPlace):
         value = read_place(machine, value)
     if isinstance(value, Poison):
         raise machine.refuse(node, value.reason)
@@ -143,7 +145,7 @@ def _name(machine: Machine, node: Node) -> Value:
 
 def named_constant(machine: Machine, name: str) -> Value | None:
     """Return what a macro, an enumerator, a file constant or a name of CUDA's headers stands for."""
-    macro = machine.unit.macro(name)
+    macro = machine.macro(name)
     if macro is not None:
         if macro.is_function_like or macro.is_given:
             return None
@@ -152,19 +154,19 @@ def named_constant(machine: Machine, name: str) -> Value | None:
             return None
         with machine.reading(parsed[0]):
             return evaluate(machine, parsed[1])
-    if name in machine.unit.constants.enumerators:
-        return integers.constant(machine.unit.constants.enumerators[name], "int")
-    variable = machine.unit.constants.globals.get(name)
-    if variable is not None and variable.initialiser is not None:
-        return _file_constant(machine, name)
+    for unit in machine.units:
+        if name in unit.constants.enumerators:
+            return integers.constant(unit.constants.enumerators[name], "int")
+        variable = unit.constants.globals.get(name)
+        if variable is not None and variable.initialiser is not None:
+            return _file_constant(machine, unit, variable)
     plain = name.removeprefix("std::")
     if plain in _NAMED_INTEGERS:
         return integers.constant(*_NAMED_INTEGERS[plain])
     return Num(plain, _NAMED_NUMBERS[plain]) if plain in _NAMED_NUMBERS else None
 
 
-def _file_constant(machine: Machine, name: str) -> Value | None:
-    variable = machine.unit.constants.globals[name]
+def _file_constant(machine: Machine, unit: SourceUnit, variable: VariableDef) -> Value | None:
     layout = machine.types.layout(variable.base_type)
     initial = variable.initialiser
     if initial is not None and initial.type in ("argument_list", "initializer_list"):
@@ -172,7 +174,7 @@ def _file_constant(machine: Machine, name: str) -> Value | None:
         initial = listed[0] if len(listed) == 1 else None
     if layout is None or not layout.is_scalar or initial is None:
         return None
-    with machine.reading(machine.unit.syntax):
+    with machine.reading(unit.syntax):
         value = evaluate(machine, initial)
     return convert(value, layout.kind) if isinstance(value, Expression) else None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from tree_sitter import Node
@@ -9,13 +10,21 @@ from tree_sitter import Node
 from kernelskill.algorithm import integers
 from kernelskill.algorithm.expression import Expression, Sym
 from kernelskill.algorithm.lifting import loop_memory
-from kernelskill.algorithm.lifting.arithmetic import is_plain_index, recurrent_symbols
+from kernelskill.algorithm.lifting.arithmetic import binary, is_plain_index, recurrent_symbols
 from kernelskill.algorithm.lifting.loop_headers import Header
 from kernelskill.algorithm.lifting.loop_memory import Cell
-from kernelskill.algorithm.lifting.machine import Machine, Snapshot
+from kernelskill.algorithm.lifting.machine import Machine, Snapshot, select
 from kernelskill.algorithm.lifting.memory import stored_value
 from kernelskill.algorithm.lifting.recurrences import Carried, Closer
-from kernelskill.algorithm.lifting.values import Pointer, Poison, Slot, Value, scalars_of
+from kernelskill.algorithm.lifting.values import (
+    Pointer,
+    Poison,
+    Slot,
+    Value,
+    at_position,
+    position_of,
+    scalars_of,
+)
 from kernelskill.algorithm.model import CannotLift, Store
 from kernelskill.algorithm.rewriting import substitute
 from kernelskill.algorithm.types import is_integer
@@ -37,6 +46,8 @@ class Iteration:
     """Variables without a value before the loop."""
     cells: list[Cell] = field(default_factory=list)
     """Elements of buffers it carries."""
+    totals: dict[str, Store] = field(default_factory=dict)
+    """Atomic sums of integers that are added up over the loop first."""
     first_read: int = -1
     began: dict[int, Value | None] = field(default_factory=dict)
 
@@ -48,7 +59,8 @@ class Iteration:
         machine.restore(self.start)
         del machine.reads[self.first_read :]
         machine.loops = (*self.start.loops, loop)
-        machine.slots[self.header.variable] = self.header.value
+        variable = self.header.variable
+        machine.slots[variable] = at_position(machine.slots[variable], self.header.value)
         for slot, state in self.states.items():
             value = machine.scalar_at(slot)
             machine.set_scalar(slot, replace(value, offset=state) if isinstance(value, Pointer) else state)
@@ -133,12 +145,12 @@ class Iteration:
         own = closer.carried.keys()
         if header.loop.lower.depends_on(*own) or header.loop.upper.depends_on(*own):
             raise machine.refuse(self.node, "the loop's end changes inside it")
-        stores = [*self.start.stores, *self._closed_stores(closer)]
+        stores = [*self.start.stores, *self._closed_stores(closer), *self._totals(closer)]
         ends = {slot: self._after(slot, closer) for slot in (*self.states, *self.unset)}
         named = [entry for entry in machine.named if not recurrent_symbols(entry.expression)]
         machine.restore(self.start)
         machine.stores, machine.named = stores, named
-        machine.slots[header.variable] = header.final
+        machine.slots[header.variable] = at_position(machine.slots[header.variable], header.final)
         for slot, value in ends.items():
             machine.set_scalar(slot, value)
         self._move_closed()
@@ -146,12 +158,12 @@ class Iteration:
             self._store_cell(cell, closer)
 
     def _check_variable(self) -> None:
-        end = self.machine.slots[self.header.variable]
-        expected = integers.add(self.header.value, self.header.step)
-        if not isinstance(end, Expression) or end != expected:
+        end = position_of(self.machine.slots[self.header.variable])
+        if end != integers.add(self.header.value, self.header.step):
             raise self.machine.refuse(self.node, "the loop's variable is changed in another way, too")
 
     def _carried(self) -> dict[str, Carried]:
+        machine = self.machine
         found: dict[str, Carried] = {}
         for slot, state in self.states.items():
             initial, end = _part(self.start.slots[slot[0]], slot[1]), self.machine.scalar_at(slot)
@@ -168,12 +180,41 @@ class Iteration:
             end = stored_value(self.machine, cell.buffer, cell.index, cell.kind, len(self.machine.stores))
             self.machine.path = with_guard
             found[cell.state.name] = Carried(cell.state, cell.initial, end)
+        for entry in self.stores:
+            if self._is_total(entry, found.keys()):
+                state = Sym(machine.fresh("%total"), entry.kind)
+                found[state.name] = self._total(entry, state)
+                self.totals[state.name] = entry
+        return found
+
+    def _is_total(self, entry: Store, states: Iterable[str]) -> bool:
+        """Whether an atomic sum of integers can be added up first: it is under a state that the loop carries."""
+        loop = self.header.loop
+        whole = entry.mode == "+" and is_integer(entry.kind) and entry.loops == (*self.start.loops, loop)
+        carried = any(part.depends_on(*states) for part in (entry.value, *entry.guard))
+        return whole and carried and not entry.index.depends_on(loop.name, *states)
+
+    def _total(self, entry: Store, state: Sym) -> Carried:
+        zero, tests = integers.constant(0, entry.kind), entry.guard[len(self.start.path) :]
+        added = select(integers.conjunction(tests), entry.value, zero) if tests else entry.value
+        return Carried(state, zero, binary("+", state, added, self.machine.ranges))
+
+    def _totals(self, closer: Closer) -> list[Store]:
+        """Return one atomic for each sum of a whole loop."""
+        found: list[Store] = []
+        for name, entry in self.totals.items():
+            value = closer.at(name, self.header.loop.upper)
+            if value is None:
+                raise self.machine.refuse(
+                    self.node, f"what is added to {entry.buffer} in the loop has no start"
+                )
+            found.append(replace(entry, value=value, guard=self.start.path, loops=self.start.loops))
         return found
 
     def _closed_stores(self, closer: Closer) -> list[Store]:
         found: list[Store] = []
         for entry in self.stores:
-            if any(cell.is_target(entry) for cell in self.cells):
+            if any(cell.is_target(entry) for cell in self.cells) or entry in self.totals.values():
                 continue
             if entry.index.depends_on(*closer.carried):
                 reason = f"{entry.buffer} is stored to at a place that the loop computes step by step"

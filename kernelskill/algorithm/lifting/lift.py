@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from tree_sitter import Node
 
-from kernelskill.algorithm import integers
 from kernelskill.algorithm.expression import Expression, Sym, walk
 from kernelskill.algorithm.lifting.axes import make_axes, promote_loops, tighten
 from kernelskill.algorithm.lifting.digits import split_digits
@@ -46,8 +46,13 @@ class Lifted:
         return tuple(name for name, _ in self.arguments if name not in own)
 
 
-def lift_kernel(unit: SourceUnit, kernel: KernelDef) -> Lifted:
+def lift_kernel(unit: SourceUnit, kernel: KernelDef, headers: Sequence[SourceUnit] = ()) -> Lifted:
     """Lift the one launch of a kernel.
+
+    Args:
+        unit: The file.
+        kernel: A kernel of it.
+        headers: Local headers that the file includes.
 
     Raises:
         CannotLift: It is never launched, or launches differ in what they mean, or as `lift` says.
@@ -55,7 +60,7 @@ def lift_kernel(unit: SourceUnit, kernel: KernelDef) -> Lifted:
     launches = unit.launches_of(kernel)
     if not launches:
         raise CannotLift(f"{kernel.name!r} is not launched in this file")
-    lifted = [lift(unit, launch) for launch in launches]
+    lifted = [lift(unit, launch, headers) for launch in launches]
     first = lifted[0]
     if any(
         (one.algorithm, one.block, one.grid) != (first.algorithm, first.block, first.grid) for one in lifted
@@ -64,8 +69,13 @@ def lift_kernel(unit: SourceUnit, kernel: KernelDef) -> Lifted:
     return first
 
 
-def lift(unit: SourceUnit, launch: LaunchSite) -> Lifted:
+def lift(unit: SourceUnit, launch: LaunchSite, headers: Sequence[SourceUnit] = ()) -> Lifted:
     """Read what a launch computes.
+
+    Args:
+        unit: The file.
+        launch: A launch in it.
+        headers: Local headers that the file includes.
 
     Raises:
         CannotLift: The kernel or its launch is outside what can be followed and proven, with the reason.
@@ -78,25 +88,26 @@ def lift(unit: SourceUnit, launch: LaunchSite) -> Lifted:
     if has_goto(kernel.body):
         raise CannotLift("inline assembly, goto and exceptions are not understood")
     try:
-        return _lift(unit, kernel, kernel.body, launch)
+        return _lift((unit, *headers), kernel, kernel.body, launch)
     except RecursionError:
         raise CannotLift(f"{kernel.name!r} is nested too deeply") from None
 
 
-def _lift(unit: SourceUnit, kernel: KernelDef, body: Node, launch: LaunchSite) -> Lifted:
-    host = follow(_machine(unit), unit.function(launch.function), launch)
-    machine = _machine(unit)
+def _lift(units: tuple[SourceUnit, ...], kernel: KernelDef, body: Node, launch: LaunchSite) -> Lifted:
+    host = follow(_machine(units), units[0].function(launch.function), launch)
+    machine = _machine(units)
     instantiate(machine, kernel, launch, host)
     binding = bind(machine, kernel, launch, host)
     machine.scopes.append({})
     run_body(machine, body)
     draft = Draft(machine.stores, {}, machine.named, machine.notes, machine.strided)
     _settle(draft, binding)
-    return _result(unit, kernel, launch, draft, binding)
+    return _result(units, kernel, launch, draft, binding)
 
 
-def _machine(unit: SourceUnit) -> Machine:
-    return Machine(unit, TypeTable(unit), {}, unit.syntax, evaluator=evaluate, runner=run_body)
+def _machine(units: tuple[SourceUnit, ...]) -> Machine:
+    types, syntax = TypeTable(units), units[0].syntax
+    return Machine(units[0], types, {}, syntax, units[1:], evaluator=evaluate, runner=run_body)
 
 
 def _settle(draft: Draft, binding: Binding) -> None:
@@ -126,12 +137,13 @@ def _check_aliases(draft: Draft, binding: Binding) -> None:
 
 
 def _result(
-    unit: SourceUnit, kernel: KernelDef, launch: LaunchSite, draft: Draft, binding: Binding
+    units: tuple[SourceUnit, ...], kernel: KernelDef, launch: LaunchSite, draft: Draft, binding: Binding
 ) -> Lifted:
     names = {parameter.name for parameter in binding.parameters}
-    extra, arguments, table = _extra(draft, binding, names | _file_names(unit))
+    reserved = names.union(*(_file_names(unit) for unit in units))
+    extra, arguments, table = _extra(draft, binding, reserved)
     draft.substitute(table)
-    rename_all(draft, names | {parameter.name for parameter in extra} | _file_names(unit))
+    rename_all(draft, reserved | {parameter.name for parameter in extra})
     algorithm = Algorithm(
         kernel=kernel.name,
         parameters=(*binding.parameters, *extra),
@@ -208,14 +220,3 @@ def _check_symbols(algorithm: Algorithm) -> None:
                 raise CannotLift(
                     f"{what!r} depends on the thread or an iteration in a way that is not understood"
                 )
-
-
-def with_notes(lifted: Lifted, *notes: str) -> Lifted:
-    """Return the result with further notes."""
-    algorithm = replace(lifted.algorithm, notes=(*lifted.algorithm.notes, *notes))
-    return replace(lifted, algorithm=algorithm)
-
-
-def is_constant(expression: Expression) -> bool:
-    """Whether a size of block or grid is a known number."""
-    return integers.value_of(expression) is not None

@@ -10,6 +10,7 @@ from kernelskill.algorithm import integers
 from kernelskill.algorithm.expression import Binary, Expression, Loop, Sym
 from kernelskill.algorithm.lifting.arithmetic import binary, condition, convert
 from kernelskill.algorithm.lifting.machine import Machine
+from kernelskill.algorithm.lifting.values import position_of
 from kernelskill.algorithm.types import is_integer
 from kernelskill.source.syntax import strip_parentheses, walk
 
@@ -84,8 +85,8 @@ def find_variable(machine: Machine, node: Node, parts: Parts) -> int:
         numbers = {number for number in map(machine.find, names) if number is not None}
         if len(numbers) == 1:
             number = numbers.pop()
-            value = machine.slots[number]
-            if isinstance(value, Expression) and is_integer(value.type):
+            value = position_of(machine.slots[number])
+            if value is not None and is_integer(value.type):
                 return number
     raise machine.refuse(node, "a loop that does not count an integer up or down is not understood")
 
@@ -103,9 +104,10 @@ def read_header(machine: Machine, node: Node, variable: int, step: Expression, t
     Raises:
         CannotLift: Condition and step are no count.
     """
-    start = machine.slots[variable]
-    kind = machine.variables[variable].layout.kind
-    if not isinstance(start, Expression):
+    start = position_of(machine.slots[variable])
+    is_pointer = machine.variables[variable].is_pointer
+    kind = "long long" if is_pointer else machine.variables[variable].layout.kind
+    if start is None:
         raise machine.refuse(node, "the loop's start is not understood")
     operator, bound = _bound(machine, node, test)
     name = machine.variables[variable].name
@@ -113,12 +115,13 @@ def read_header(machine: Machine, node: Node, variable: int, step: Expression, t
     if shared is not None and operator in ("<", "<="):
         return _shared_loop(machine, node, variable, (operator, bound, step), shared)
     amount = integers.value_of(step)
-    if amount == 1 and operator in ("<", "<=", "!="):
+    if amount == 1 and operator in ("<", "<=", "!=") and not is_pointer:
         upper = _after(bound) if operator == "<=" else bound
         loop = Loop(machine.fresh(name), start, upper, kind)
         return Header(variable, loop, loop.symbol, _final(machine, start, upper), step)
     trips = _trips(machine, node, start, (operator, bound), step)
-    loop = Loop(machine.fresh(name if amount is None or amount > 0 else f"{name}_step"), _zero(), trips, kind)
+    label = "i" if is_pointer else name if amount is None or amount > 0 else f"{name}_step"
+    loop = Loop(machine.fresh(label), _zero(), trips, kind)
     moved = integers.multiply(step, loop.symbol)
     value = integers.typed(integers.add(start, moved), kind)
     total = _extent(machine, trips)
@@ -157,8 +160,8 @@ def _trips(
     """Return how often a loop runs whose step is not one."""
     operator, bound = test
     amount = integers.value_of(step)
-    if operator == "!=" and amount == -1:
-        return integers.subtract(start, bound)
+    if operator == "!=" and amount in (1, -1):
+        return integers.multiply(integers.subtract(bound, start), integers.constant(amount))
     downwards = amount is not None and amount < 0
     if amount == 0 or operator not in ((">", ">=") if downwards else ("<", "<=")):
         raise machine.refuse(node, "the loop's condition and step do not fit")

@@ -20,6 +20,7 @@ from kernelskill.algorithm.lifting.loop_headers import (
     read_header,
 )
 from kernelskill.algorithm.lifting.machine import Machine
+from kernelskill.algorithm.lifting.values import at_position, position_of
 from kernelskill.algorithm.model import CannotLift
 from kernelskill.algorithm.types import is_integer
 
@@ -102,7 +103,7 @@ def _header(machine: Machine, node: Node, parts: Parts, variable: int, run_body:
     start, reads = machine.snapshot(), len(machine.reads)
     step = _step(machine, node, parts, variable, run_body)
     machine.restore(start)
-    machine.slots[variable] = Sym(PROBE, machine.variables[variable].layout.kind)
+    _set_probe(machine, variable)
     test = condition(machine.number(parts.test)) if parts.test is not None else integers.constant(1)
     machine.restore(start)
     del machine.reads[reads:]
@@ -111,18 +112,25 @@ def _header(machine: Machine, node: Node, parts: Parts, variable: int, run_body:
 
 def _step(machine: Machine, node: Node, parts: Parts, variable: int, run_body: RunBody) -> Expression:
     """Return what one iteration adds to the loop's variable."""
-    probe = Sym(PROBE, machine.variables[variable].layout.kind)
-    machine.slots[variable] = probe
+    probe = _set_probe(machine, variable)
     if parts.update is not None:
         machine.value(parts.update)
-    if machine.slots[variable] == probe and parts.test is not None:
+    if position_of(machine.slots[variable]) == probe and parts.test is not None:
         machine.value(parts.test)
-    if machine.slots[variable] == probe:
+    if position_of(machine.slots[variable]) == probe:
         run_body(machine, parts.body)
         machine.exited = False
-    end = machine.slots[variable]
-    if isinstance(end, Expression) and is_integer(end.type):
+    end = position_of(machine.slots[variable])
+    if end is not None and is_integer(end.type):
         step = integers.subtract(end, probe)
         if not step.depends_on(PROBE) and not recurrent_symbols(step) and is_plain_index(step):
             return step
     raise machine.refuse(node, "a loop whose variable does not move by a fixed step is not understood")
+
+
+def _set_probe(machine: Machine, variable: int) -> Sym:
+    """Make a loop's variable a symbol."""
+    declared = machine.variables[variable]
+    probe = Sym(PROBE, "long long" if declared.is_pointer else declared.layout.kind)
+    machine.slots[variable] = at_position(machine.slots[variable], probe)
+    return probe

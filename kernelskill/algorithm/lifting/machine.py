@@ -25,6 +25,8 @@ from kernelskill.algorithm.lifting.values import (
 )
 from kernelskill.algorithm.model import CannotLift, Store
 from kernelskill.algorithm.types import joined
+from kernelskill.source.definitions import FunctionDef
+from kernelskill.source.preprocessor import MacroDef
 from kernelskill.source.syntax import SyntaxTree
 from kernelskill.source.unit import SourceUnit
 
@@ -71,6 +73,8 @@ class Machine:
     builtins: dict[str, Expression]
     """`threadIdx.x` and the like; empty on the host."""
     syntax: SyntaxTree
+    headers: tuple[SourceUnit, ...] = ()
+    """Local headers that the file includes."""
     scopes: list[dict[str, int]] = field(default_factory=lambda: [{}])
     slots: dict[int, Value | None] = field(default_factory=dict)
     variables: dict[int, Variable] = field(default_factory=dict)
@@ -87,6 +91,8 @@ class Machine:
     fresh_names: dict[str, int] = field(default_factory=dict)
     calls: tuple[str, ...] = ()
     """Functions being inlined."""
+    outer_scopes: list[dict[str, int]] = field(default_factory=list)
+    """Scopes of the place that called the function being inlined."""
     loops_at_call: int = 0
     """Loops round the call being inlined."""
     exited: bool = False
@@ -95,6 +101,19 @@ class Machine:
     """Evaluates expressions; this and the next are set by whoever builds the machine."""
     runner: Callable[[Machine, Node], None] | None = None
     """Executes the body of an inlined function."""
+
+    @property
+    def units(self) -> tuple[SourceUnit, ...]:
+        """The file and its headers."""
+        return (self.unit, *self.headers)
+
+    def macro(self, name: str) -> MacroDef | None:
+        """Return the macro of that name."""
+        return next((m for unit in self.units if (m := unit.macro(name)) is not None), None)
+
+    def functions(self) -> list[tuple[SourceUnit, FunctionDef]]:
+        """Return the device and host functions of the file and its headers."""
+        return [(unit, function) for unit in self.units for function in unit.functions]
 
     def text(self, node: Node) -> str:
         """Return the original text of a node of the tree being read."""

@@ -13,7 +13,7 @@ from kernelskill.source.syntax import SyntaxTree, named, parse_syntax
 def macro_of(machine: Machine, node: Node) -> MacroDef | None:
     """Return the function-like macro that a call uses."""
     function = node.child_by_field_name("function")
-    macro = machine.unit.macro(machine.text(function)) if function is not None else None
+    macro = machine.macro(machine.text(function)) if function is not None else None
     return macro if macro is not None and macro.is_function_like else None
 
 

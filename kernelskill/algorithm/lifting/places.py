@@ -16,13 +16,16 @@ from kernelskill.algorithm.lifting.values import (
     Aggregate,
     Array,
     Dim3,
+    LocalPointer,
     MemoryPlace,
     Place,
     Pointer,
     Poison,
     SlotPlace,
+    Struct,
     Value,
     scalar,
+    scalars_of,
 )
 from kernelskill.source.syntax import named, strip_parentheses
 
@@ -42,10 +45,7 @@ def place_of(machine: Machine, node: Node) -> Place:
     if node.type == "subscript_expression":
         return _element(machine, node)
     if node.type == "pointer_expression" and machine.syntax.operator(node) == "*":
-        argument = node.child_by_field_name("argument")
-        pointer = machine.value(argument) if argument is not None else None
-        if isinstance(pointer, Pointer):
-            return MemoryPlace(pointer.buffer, pointer.offset, pointer.layout)
+        return _target(machine, node)
     if node.type == "field_expression":
         return _member(machine, node)
     if node.type == "call_expression":
@@ -60,13 +60,24 @@ def place_of(machine: Machine, node: Node) -> Place:
     raise machine.refuse(node, f"{machine.text(node)!r} is not understood as something to read or assign")
 
 
+def _target(machine: Machine, node: Node) -> Place:
+    """Return what a pointer points at."""
+    argument = node.child_by_field_name("argument")
+    pointer = machine.value(argument) if argument is not None else None
+    if isinstance(pointer, Pointer):
+        return MemoryPlace(pointer.buffer, pointer.offset, pointer.layout)
+    if isinstance(pointer, LocalPointer):
+        return SlotPlace(pointer.number, pointer.part)
+    raise machine.refuse(node, f"{machine.text(node)!r} does not point at a buffer")
+
+
 def _variable(machine: Machine, node: Node) -> Place:
     name = machine.text(node)
     number = machine.find(name)
     if number is None:
         raise machine.refuse(node, f"the name {name!r} is not understood")
     value = machine.slots[number]
-    if isinstance(value, MemoryPlace):
+    if isinstance(value, MemoryPlace | SlotPlace):
         return value
     return SlotPlace(number, None, value.shape if isinstance(value, Array) else ())
 
@@ -80,10 +91,27 @@ def _element(machine: Machine, node: Node) -> Place:
     if owner is not None:
         return _cell(machine, node, owner, index)
     value = machine.value(base)
+    if isinstance(value, LocalPointer):
+        return _local_element(machine, node, value, index)
     if not isinstance(value, Pointer):
         raise machine.refuse(node, f"{machine.text(base)!r} is not an array of a buffer")
     pointer = moved(value, index)
     return MemoryPlace(pointer.buffer, pointer.offset, pointer.layout)
+
+
+def _local_element(machine: Machine, node: Node, pointer: LocalPointer, index: Expression) -> SlotPlace:
+    """Return an element counted from the address of a local variable."""
+    known, cells = integers.value_of(index), scalars_of(machine.slots[pointer.number])
+    if known == 0:
+        return SlotPlace(pointer.number, pointer.part)
+    if known is None or cells is None or pointer.part is None:
+        raise machine.refuse(
+            node, f"the local array in {machine.text(node)!r} has an index that is not known"
+        )
+    part = pointer.part + known * pointer.layout.width
+    if not 0 <= part < len(cells):
+        raise machine.refuse(node, f"{machine.text(node)!r} is outside its array")
+    return SlotPlace(pointer.number, part)
 
 
 def _array_place(machine: Machine, base: Node) -> SlotPlace | None:
@@ -126,9 +154,12 @@ def _member(machine: Machine, node: Node) -> Place:
     name = machine.text(member)
     if machine.text(node)[len(machine.text(base)) :].lstrip().startswith("->"):
         pointer = machine.value(base)
-        if not isinstance(pointer, Pointer):
+        if isinstance(pointer, LocalPointer):
+            owner: Place = SlotPlace(pointer.number, pointer.part)
+        elif isinstance(pointer, Pointer):
+            owner = MemoryPlace(pointer.buffer, pointer.offset, pointer.layout)
+        else:
             raise machine.refuse(node, f"{machine.text(base)!r} is not a pointer to a buffer")
-        owner: Place = MemoryPlace(pointer.buffer, pointer.offset, pointer.layout)
     else:
         owner = place_of(machine, base)
     if isinstance(owner, MemoryPlace):
@@ -161,6 +192,10 @@ def component(machine: Machine, value: Value, member: str) -> Value:
     """Return a field of a value."""
     if isinstance(value, Dim3) and member in "xyz":
         return value.parts["xyz".index(member)]
+    if isinstance(value, Struct):
+        found = value.field(member)
+        if found is not None:
+            return found
     if isinstance(value, Aggregate) and member in value.layout.fields:
         part = value.parts[value.layout.fields.index(member)]
         if part is None:
@@ -260,5 +295,4 @@ def address_of(machine: Machine, place: Place) -> Value:
     """Return the pointer to a place."""
     if isinstance(place, MemoryPlace):
         return Pointer(place.buffer, place.index, place.layout)
-    name = machine.variables[place.number].name
-    raise machine.refuse(None, f"the address of the local variable {name!r} is taken")
+    return LocalPointer(place.number, place.part, machine.variables[place.number].layout)

@@ -6,6 +6,7 @@ runs the rest of the list inside both branches, so that leaving is nothing speci
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from tree_sitter import Node
@@ -20,6 +21,7 @@ from kernelskill.algorithm.lifting.expressions import evaluate, test_value
 from kernelskill.algorithm.lifting.loops import run_loop
 from kernelskill.algorithm.lifting.machine import RETURNED, Machine, Snapshot, select
 from kernelskill.algorithm.lifting.macros import expand_statements, macro_of
+from kernelskill.algorithm.lifting.switches import matches, switch_groups, test_selector
 from kernelskill.algorithm.lifting.values import Value
 from kernelskill.algorithm.model import Store
 from kernelskill.source.scopes import LOOPS
@@ -77,6 +79,9 @@ def run(machine: Machine, work: Work) -> None:
                 work = (*_tasks(machine, named(node)), Task(task.syntax, None), *work)
             elif node.type == "if_statement":
                 work = _if(machine, node, work)
+            elif node.type == "switch_statement":
+                _switch(machine, node, work)
+                work = ()
             else:
                 work = (*_expansion(machine, node), *work)
 
@@ -173,23 +178,55 @@ def _if(machine: Machine, node: Node, rest: Work) -> Work:
     if known is not None:
         return (*branches[0 if known else 1], *rest)
     if may_leave(node):
-        _branch(machine, test, (*branches[0], *rest), (*branches[1], *rest))
+        whole = (*branches[0], *rest), (*branches[1], *rest)
+        _branch(machine, test, lambda: run(machine, whole[0]), lambda: run(machine, whole[1]))
         machine.exited = True
         return ()
-    _branch(machine, test, *branches)
+    _branch(machine, test, lambda: run(machine, branches[0]), lambda: run(machine, branches[1]))
     return rest
 
 
-def _branch(machine: Machine, test: Expression, first: Work, second: Work) -> None:
-    """Execute two lists of work under a condition and its opposite, and join what they leave."""
+def _switch(machine: Machine, node: Node, rest: Work) -> None:
+    """Execute a `switch` whose cases don't fall through, and what follows it."""
+    selector = test_selector(machine, node)
+    groups = switch_groups(machine, node)
+    leaves = any(may_leave(statement) for _, statements in groups for statement in statements)
+
+    def chain(position: int) -> None:
+        if position == len(groups):
+            run(machine, rest if leaves else ())
+            return
+        labels, statements = groups[position]
+        work = (*_tasks(machine, statements), *(rest if leaves else ()))
+        test = matches(machine, selector, labels)
+        known = integers.value_of(test)
+        if known is not None:
+            run(machine, work) if known else chain(position + 1)
+        else:
+            _branch(machine, test, lambda: run(machine, work), lambda: chain(position + 1))
+
+    scopes = machine.scopes
+    machine.scopes = [*scopes, {}]
+    chain(0)
+    machine.scopes = scopes
+    if leaves:
+        machine.exited = True
+    else:
+        run(machine, rest)
+
+
+def _branch(
+    machine: Machine, test: Expression, first: Callable[[], None], second: Callable[[], None]
+) -> None:
+    """Execute two things under a condition and its opposite, and join what they leave."""
     before, count = machine.snapshot(), len(machine.stores)
     machine.path = (*before.path, *integers.conjuncts(test))
-    run(machine, first)
+    first()
     one = machine.snapshot()
     machine.restore(before)
     machine.exited = False
     machine.path = (*before.path, *integers.conjuncts(integers.negated(test)))
-    run(machine, second)
+    second()
     two = machine.snapshot()
     machine.restore(before)
     machine.exited = False

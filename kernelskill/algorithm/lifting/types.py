@@ -41,7 +41,8 @@ _QUALIFIERS = frozenset({"const", "volatile", "static", "constexpr", "register",
 class TypeTable:
     """What type names mean."""
 
-    unit: SourceUnit = field(repr=False)
+    units: tuple[SourceUnit, ...] = field(repr=False)
+    """The file and its headers."""
     given: dict[str, str] = field(default_factory=dict)
     """Template parameters that are types -> the type of the instantiation."""
 
@@ -49,14 +50,18 @@ class TypeTable:
         """Return the spelling behind typedefs, template parameters and macros, without qualifiers."""
         plain = " ".join(word for word in text.replace("&", " ").split() if word not in _QUALIFIERS)
         for _ in range(_CHAIN):
-            following = self.given.get(plain) or aliases(self.unit).get(plain) or self._macro(plain)
+            following = self.given.get(plain) or self._alias(plain) or self._macro(plain)
             if following is None or following == plain:
                 break
             plain = " ".join(word for word in following.split() if word not in _QUALIFIERS)
         return plain
 
+    def _alias(self, name: str) -> str | None:
+        return next((found for unit in self.units if (found := aliases(unit).get(name))), None)
+
     def _macro(self, name: str) -> str | None:
-        macro = self.unit.macro(name) if name.isidentifier() else None
+        macros = [unit.macro(name) for unit in self.units] if name.isidentifier() else []
+        macro = next((entry for entry in macros if entry is not None), None)
         if macro is None or macro.is_function_like or macro.is_given or not macro.value:
             return None
         return macro.value
@@ -71,8 +76,12 @@ class TypeTable:
             return VECTORS[plain]
         return self._struct(plain)
 
+    def fields(self, name: str) -> tuple[tuple[str, str], ...]:
+        """Return the fields of a struct, name and type; empty for what is none or is not plain."""
+        return next((found for unit in self.units if (found := structs(unit).get(name))), ())
+
     def _struct(self, name: str) -> Layout | None:
-        fields = structs(self.unit).get(name)
+        fields = self.fields(name)
         if not fields:
             return None
         kinds = {canonical(self.resolve(kind)) for _, kind in fields}

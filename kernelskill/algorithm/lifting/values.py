@@ -80,14 +80,48 @@ class Poison:
 
 @dataclass(frozen=True)
 class MemoryPlace:
-    """Elements of a buffer; as a value, what a reference refers to."""
+    """Elements of a buffer."""
 
     buffer: str
     index: Expression
     layout: Layout
 
 
-Value = Expression | Pointer | Aggregate | Array | Dim3 | Poison | MemoryPlace
+@dataclass(frozen=True)
+class SlotPlace:
+    """A variable or one scalar of it that can be assigned to."""
+
+    number: int
+    part: int | None = None
+    dimensions: tuple[int, ...] = ()
+    """Extents of an array that are still to be indexed."""
+
+
+@dataclass(frozen=True)
+class LocalPointer:
+    """The address of a variable or of one scalar of it."""
+
+    number: int
+    part: int | None
+    layout: Layout
+
+
+@dataclass(frozen=True)
+class Struct:
+    """A struct that is passed by value, with fields of any kind."""
+
+    name: str
+    fields: tuple[tuple[str, Value], ...]
+
+    def field(self, name: str) -> Value | None:
+        """Return a field's value; None for an unknown name."""
+        return dict(self.fields).get(name)
+
+
+Value = (
+    Expression | Pointer | Aggregate | Array | Dim3 | Poison | MemoryPlace | SlotPlace | LocalPointer | Struct
+)
+"""What a variable holds; a place is what a reference refers to."""
 Slot = tuple[int, int | None]
 """A variable's number, and which scalar of an aggregate or array it is."""
 
@@ -102,17 +136,19 @@ class Variable:
     shape: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True)
-class SlotPlace:
-    """A variable or one scalar of it that can be assigned to."""
-
-    number: int
-    part: int | None = None
-    dimensions: tuple[int, ...] = ()
-    """Extents of an array that are still to be indexed."""
-
-
 Place = SlotPlace | MemoryPlace
+
+
+def position_of(value: Value | None) -> Expression | None:
+    """Return what moves when a variable counts: an integer itself, a pointer's offset."""
+    if isinstance(value, Pointer):
+        return value.offset
+    return value if isinstance(value, Expression) else None
+
+
+def at_position(value: Value | None, position: Expression) -> Value:
+    """Return a counting variable's value at another position."""
+    return replace(value, offset=position) if isinstance(value, Pointer) else position
 
 
 def scalars_of(value: Value | None) -> tuple[Expression | None, ...] | None:
