@@ -14,6 +14,7 @@ from kernelskill.agents.specialist import combined, propose
 from kernelskill.errors import RunInterrupted
 from kernelskill.graph import outcomes
 from kernelskill.graph.context import DIAGNOSES, OFFERS, PROPOSALS, SLATES, RoundContext
+from kernelskill.graph.dispatching import dispatched
 from kernelskill.graph.learning import experiences
 from kernelskill.graph.searching import searched
 from kernelskill.graph.state import RoundState, SpecialistTask
@@ -159,11 +160,15 @@ def verifier(state: RoundState, runtime: Runtime[RoundContext]) -> RoundState:
 
 
 def combiner(state: RoundState, runtime: Runtime[RoundContext]) -> RoundState:
-    """Apply accepted changes of one base to each other's results, once a round."""
+    """Apply accepted changes of one base to each other's results, and join what is best for other sizes.
+
+    Once a round: what the combinations bring is not combined again.
+    """
     context = runtime.context
-    if state["combining"] or len(state["accepted"]) < 2 or context.is_spent():
+    if state["combining"] or context.is_spent():
         return {"pending": []}
-    pending = []
+    frontier = outcomes.frontier_before(context, state["round"])
+    pending = dispatched(context, state["round"], state["bases"], frontier)
     for base in state["bases"]:
         accepted = [p for p in map(context.proposal, state["accepted"]) if p.base == base]
         gains = outcomes.gains(context, state["round"], [p.id for p in accepted])

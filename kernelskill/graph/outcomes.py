@@ -186,7 +186,7 @@ def conflicts(proposals: list[Proposal]) -> set[frozenset[str]]:
 def round_result(context: RoundContext, state: RoundState) -> tuple[tuple[Member, ...], Round]:
     """Return the frontier after the round, best first, and the record of the round."""
     judgements = context.judgements(state["round"])
-    before = [context.member(digest) for digest in _frontier_before(context, state["round"])]
+    before = [context.member(digest) for digest in frontier_before(context, state["round"])]
     newcomers = [
         context.member(j.candidate)
         for j in judgements
@@ -215,7 +215,8 @@ def round_result(context: RoundContext, state: RoundState) -> tuple[tuple[Member
     return frontier, result
 
 
-def _frontier_before(context: RoundContext, number: int) -> tuple[str, ...]:
+def frontier_before(context: RoundContext, number: int) -> tuple[str, ...]:
+    """Return the digests of the frontier that a round began with."""
     from_log = [e.frontier for e in context.log.events if e.kind == "round_started" and e.round == number]
     return from_log[-1] if from_log else (context.task.original,)
 

@@ -19,7 +19,7 @@ from kernelskill.schema.proposal import (
 )
 from kernelskill.schema.task import Allowance, Promise
 from kernelskill.skills.library import SkillLibrary
-from kernelskill.skills.parsed_files import parsed
+from kernelskill.skills.parsed_files import parsed, with_included_macros
 from kernelskill.skills.result_check import check_result
 from kernelskill.skills.transformation import Rewrite, Site, SkillContext, SkillRefused
 from kernelskill.source.definitions import KernelDef
@@ -177,11 +177,16 @@ def make_proposal(
         steps=tuple(steps),
         predicted=_predicted(list(dict.fromkeys(skills))),
         predicted_metrics=_predicted_metrics(skills),
-        exactness=max((skill.exactness for skill in skills), key=_STRICTNESS.index),
+        exactness=strictest([skill.exactness for skill in skills]),
         assumptions=applied.assumptions,
         rationale=rationale,
         triggers=tuple(dict.fromkeys(trigger for skill in skills for trigger in skill.triggers)),
     )
+
+
+def strictest(levels: Iterable[Exactness]) -> Exactness:
+    """Return the level that covers all of them: what asks most of the user's permission."""
+    return max(levels, key=_STRICTNESS.index, default=Exactness.EXACT)
 
 
 def _predicted(skills: Sequence[Skill]) -> Effect:
@@ -200,7 +205,7 @@ def _with_units(candidate: Candidate, context: SkillContext) -> SkillContext:
     units = tuple(
         parsed(file.text, file.path, flags) for file in candidate.files if file.path.endswith(SUFFIXES)
     )
-    return replace(context, units=units, scheduled=candidate.scheduled)
+    return replace(context, units=with_included_macros(units), scheduled=candidate.scheduled)
 
 
 def _kernels(context: SkillContext) -> list[tuple[SourceUnit, KernelDef]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,23 +9,16 @@ from typing import Any
 
 import pytest
 
-from kernelskill.config import RunConfig
+from kernelskill.evaluation.base import Evaluator
 from kernelskill.evaluation.local import LocalEvaluator
 from kernelskill.evaluation.seeds import SeedFile
 from kernelskill.evaluation.store import EvaluationStore
 from kernelskill.evaluation.timing import TimingRules
-from kernelskill.events import EventLog
-from kernelskill.experience.pool import ExperiencePool
-from kernelskill.graph.context import RoundContext
-from kernelskill.policy.rank import Policy
-from kernelskill.runs import RunFolder, StopFlag, SystemClock
+from kernelskill.events import Clock
 from kernelskill.schema.candidate import Candidate
-from kernelskill.schema.event import BaseEvent, Event, RunStarted
-from kernelskill.search.budget import budget_of
-from kernelskill.session import rounds
-from kernelskill.skills.library import SkillLibrary
 from kernelskill.tasks.process import TestProcess
 from kernelskill.tasks.testsource import read_test_source
+from tests.unit.graph.shop import Shop
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "fakes"))
 import scripted_backend as scripted
@@ -35,49 +27,6 @@ SOURCE = """\
 // scripted: right ms=1.0
 __global__ void k(const float *x, float *y, int n) { /* plain */ }
 extern "C" void scale(const float *x, float *y, int n) { k<<<1, 128>>>(x, y, n); }
-"""
-SKILL = """\
----
-title: {title}
-triggers: []
-{fields}
-prior: {{log_speedup: {prior}, deviation: 0.05}}
----
-A rung of a ladder.
-
-## When
-
-## How
-
-## Example
-
-## Pitfalls
-"""
-TRANSFORM = """\
-from kernelskill.schema.candidate import Edit
-from kernelskill.skills.transformation import Rewrite, Site, SkillRefused
-
-OLD, NEW, MS = {old!r}, {new!r}, {ms!r}
-
-
-def sites(unit, kernel, context):
-    if OLD not in unit.text:
-        raise SkillRefused("the rung below is missing")
-    return [Site(key=f"{{kernel.name}}/{{NEW}}", kernel=kernel.name, reason="it is a rung")]
-
-
-def rewrite(unit, site, parameters, context):
-    ms = MS if not parameters else MS[parameters["width"]]
-    edits = [_replace(unit, OLD, NEW)]
-    if ms is not None:
-        first = unit.text.split("\\n")[0]
-        edits.append(_replace(unit, first, f"// scripted: right ms={{ms}}"))
-    return Rewrite(edits=tuple(edits))
-
-
-def _replace(unit, old, new):
-    start = unit.data.index(old.encode())
-    return Edit(path=unit.path, start=start, end=start + len(old.encode()), text=new)
 """
 
 
@@ -89,85 +38,23 @@ def values(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestProcess]:
         yield process
 
 
-class Shop:
-    """A run on the scripted device; `close` lets go of its files."""
-
-    def __init__(self, folder: Path, values: TestProcess, source: str, **settings: Any) -> None:
-        self.folder = folder
-        self.skills = folder / "skills"
-        self.original = Candidate.of("kernel.cu", {"kernel.cu": source})
-        self.task = scripted.make_task(self.original)
-        self.backend = scripted.ScriptedBackend()
-        self.settings = {"device": "scripted:0", "rounds": 1, "confirm": False, **settings}
-        self._values = values
-        self._open: list[Callable[[], None]] = []
-
-    def skill(
-        self, name: str, old: str, new: str, ms: Any = None, *, fields: str = "", prior: float = 0.1
-    ) -> None:
-        """Add a skill that turns one word of the source into another, and the time into `ms`."""
-        folder = self.skills / name
-        folder.mkdir(parents=True)
-        (folder / "SKILL.md").write_text(SKILL.format(title=name, fields=fields, prior=prior))
-        (folder / "transform.py").write_text(TRANSFORM.format(old=old, new=new, ms=ms))
-
-    def context(self, out: str = "out", *, stop_at: type[BaseEvent] | None = None) -> RoundContext:
-        """Open the run, new or continued, with nothing kept in memory.
-
-        Args:
-            out: Name of the run.
-            stop_at: Kind of event after which the user asks to stop.
-        """
-        stop = StopFlag()
-
-        def sink(event: Event) -> None:
-            stop.is_set = stop.is_set or (stop_at is not None and isinstance(event, stop_at))
-
-        run = RunFolder(self.folder / out)
-        run.root.mkdir(exist_ok=True)
-        seeds = SeedFile(run.seeds, random.Random(7))
-        clock = SystemClock()
-        evaluator = LocalEvaluator(
-            self.backend, self.task, self.original, self._values,
-            seeds=seeds, store=EvaluationStore(run.root), data=run.root / "data", clock=clock,
-            timing_rules=TimingRules(warm_s=0.01),
-        )  # fmt: skip
-        log = EventLog(run.events, run="r", clock=clock, sinks=(sink,))
-        pool = ExperiencePool.open(run.root / "pool.sqlite")
-        self._open += [log.close, evaluator.close, pool.close]
-        config = RunConfig(**self.settings)
-        log.emit(
-            RunStarted(
-                task=self.task,
-                config=self.settings,
-                original=self.original.digest,
-                conditions=evaluator.conditions(),
-            )
-        )
-        return RoundContext(
-            run=run, run_id="r", log=log, clock=clock, task=self.task, config=config,
-            budget=budget_of(config), evaluator=evaluator, library=SkillLibrary.load([self.skills]),
-            policy=Policy("measured", pool), pool=pool, seed_pool=seeds.pool(size=2).digest,
-            started_s=clock.seconds(), stop=stop,
-        )  # fmt: skip
-
-    def run(self, context: RoundContext) -> RoundContext:
-        """Establish the baseline and run the rounds."""
-        rounds.establish(context, self.original)
-        rounds.run_rounds(context)
-        return context
-
-    def close(self) -> None:
-        for close in self._open:
-            close()
-
-
 @pytest.fixture
 def shop(tmp_path: Path, values: TestProcess) -> Iterator[Callable[..., Shop]]:
     opened: list[Shop] = []
 
     def make(source: str = SOURCE, **settings: Any) -> Shop:
-        opened.append(Shop(tmp_path, values, source, **settings))
+        original = Candidate.of("kernel.cu", {"kernel.cu": source})
+        task = scripted.make_task(original)
+        backend = scripted.ScriptedBackend()
+
+        def evaluator(root: Path, seeds: SeedFile, clock: Clock) -> Evaluator:
+            return LocalEvaluator(
+                backend, task, original, values,
+                seeds=seeds, store=EvaluationStore(root), data=root / "data", clock=clock,
+                timing_rules=TimingRules(warm_s=0.01),
+            )  # fmt: skip
+
+        opened.append(Shop(tmp_path, task, original, evaluator, **settings))
         return opened[-1]
 
     yield make
