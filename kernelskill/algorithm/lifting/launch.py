@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from kernelskill.algorithm import integers
 from kernelskill.algorithm.expression import Binary, Cast, Expression, Poly, Sym
+from kernelskill.algorithm.lifting.arguments import Given, read_arguments
 from kernelskill.algorithm.lifting.arithmetic import convert
 from kernelskill.algorithm.lifting.host import HOST, HostState
 from kernelskill.algorithm.lifting.machine import Machine
-from kernelskill.algorithm.lifting.values import Pointer, Value, Variable
+from kernelskill.algorithm.lifting.values import Layout, Pointer, Struct, Value, Variable
 from kernelskill.algorithm.model import CannotLift, Parameter
 from kernelskill.algorithm.rewriting import replace_outermost
 from kernelskill.algorithm.types import cuda_name, is_integer
@@ -107,58 +108,33 @@ def bind(machine: Machine, kernel: KernelDef, launch: LaunchSite, host: HostStat
         )
     if launch.shared is not None and launch.shared.text.strip() not in ("0", ""):
         raise CannotLift("cooperative: the launch gives dynamic shared memory")
-    binding = Binding(_parameters(machine, kernel), (), host)
-    binding.arguments = tuple(
-        (parameter.name, argument.text)
-        for parameter, argument in zip(kernel.parameters, launch.arguments, strict=True)
+    given = read_arguments(machine, kernel, launch, host)
+    binding = Binding(
+        tuple(entry.parameter for entry in given),
+        tuple((entry.parameter.name, entry.text) for entry in given),
+        host,
     )
-    for declared, parameter, argument in zip(
-        kernel.parameters, binding.parameters, launch.arguments, strict=True
-    ):
-        given = host.value(argument.node, parameter.kind)
-        layout = machine.types.layout(declared.pointee_type)
-        if layout is None:
-            raise CannotLift(f"the type {declared.type_text!r} of {declared.name!r} is not understood")
-        value: Value
-        if parameter.is_pointer:
-            if isinstance(given, Pointer):
-                binding.roots[parameter.name] = (given.buffer, given.offset)
-            value = Pointer(parameter.name, integers.constant(0, "long long"), layout)
+    values = {entry.parameter.name: _value(binding, entry) for entry in given}
+    for declared in kernel.parameters:
+        own = [entry for entry in given if entry.declared == declared.name]
+        if own[0].member:
+            members = tuple((entry.member, values[entry.parameter.name]) for entry in own)
+            struct = Struct(machine.types.resolve(declared.pointee_type), members)
+            machine.declare(Variable(declared.name, Layout(struct.name, "struct")), struct)
         else:
-            value = _scalar(binding, parameter, given)
-        machine.declare(Variable(parameter.name, layout, parameter.is_pointer), value)
+            layout = own[0].layout
+            machine.declare(Variable(declared.name, layout, declared.is_pointer), values[declared.name])
     _shape(machine, launch, binding)
     return binding
 
 
-def _parameters(machine: Machine, kernel: KernelDef) -> tuple[Parameter, ...]:
-    found = []
-    for declared in kernel.parameters:
-        layout = machine.types.layout(declared.pointee_type)
-        if layout is None or declared.pointer_depth > 1 or declared.is_reference:
-            raise CannotLift(f"the type {declared.type_text!r} of {declared.name!r} is not understood")
-        if not layout.is_scalar and not declared.is_pointer:
-            raise CannotLift(f"the struct {declared.name!r} is passed by value")
-        text = machine.unit.text_of(declared.span)
-        resolved = machine.types.given.get(declared.pointee_type)
-        if resolved is not None:
-            words = [
-                cuda_name(resolved) if w == declared.pointee_type else w
-                for w in text.replace("*", " * ").split()
-            ]
-            text = " ".join(words).replace(" * ", "* ").replace("* * ", "** ")
-        found.append(
-            Parameter(
-                text=text,
-                name=declared.name,
-                kind=layout.kind,
-                is_pointer=declared.is_pointer,
-                is_const=declared.is_const,
-                is_restrict=declared.is_restrict,
-                view="" if layout.is_scalar else layout.name,
-            )
-        )
-    return tuple(found)
+def _value(binding: Binding, given: Given) -> Value:
+    parameter = given.parameter
+    if not parameter.is_pointer:
+        return _scalar(binding, parameter, given.value)
+    if isinstance(given.value, Pointer):
+        binding.roots[parameter.name] = (given.value.buffer, given.value.offset)
+    return Pointer(parameter.name, integers.constant(0, "long long"), given.layout)
 
 
 def _scalar(binding: Binding, parameter: Parameter, given: Value) -> Expression:
@@ -212,8 +188,3 @@ def extra_parameter(name: str, symbol: Sym) -> Parameter:
 def is_host_symbol(name: str) -> bool:
     """Whether a symbol is known to the launcher only."""
     return name.startswith(HOST)
-
-
-def renamed(parameter: Parameter, name: str) -> Parameter:
-    """Return a parameter under another name."""
-    return replace(parameter, name=name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from kernelskill.algorithm import integers
-from kernelskill.algorithm.expression import Expression, Fold, Loop, Reduce, Sym, walk
+from kernelskill.algorithm.expression import Expression, Fold, Loop, Num, Reduce, Sym, walk
 from kernelskill.algorithm.lifting.draft import Draft
 from kernelskill.algorithm.model import Axis
 from kernelskill.algorithm.rewriting import rebuild
@@ -137,11 +137,12 @@ def _renamed_loops(loops: tuple[Loop, ...], table: dict[str, Sym]) -> tuple[Loop
 
 def readable_names(draft: Draft) -> tuple[tuple[Expression, str], ...]:
     """Return what the user calls the expressions that are still there, the first name of each."""
+    bound = {axis.name for axis in draft.axes.values()} | set(_bound_names(draft))
     used = {node for expression in draft.expressions() for node in walk(expression)}
     found: dict[Expression, str] = {}
     for entry in draft.named:
         node = entry.expression
-        is_plain = isinstance(node, Sym) or integers.value_of(node) is not None
-        if not is_plain and node in used and node not in found:
+        is_plain = isinstance(node, Sym | Num) or integers.value_of(node) is not None
+        if not is_plain and node in used and node not in found and entry.name not in bound:
             found[node] = entry.name
     return tuple(found.items())

@@ -9,6 +9,7 @@ from tree_sitter import Node
 
 from kernelskill.algorithm.lifting.values import Layout, scalar
 from kernelskill.algorithm.types import canonical, is_known
+from kernelskill.source.declarations import read_declarator
 from kernelskill.source.syntax import named, walk
 from kernelskill.source.unit import SourceUnit
 
@@ -35,6 +36,16 @@ VECTORS = {
 }
 _CHAIN = 8
 _QUALIFIERS = frozenset({"const", "volatile", "static", "constexpr", "register", "struct", "typename"})
+
+
+@dataclass(frozen=True)
+class Field:
+    """A field of a plain struct."""
+
+    name: str
+    type_text: str
+    is_pointer: bool = False
+    is_const: bool = False
 
 
 @dataclass(frozen=True)
@@ -76,18 +87,19 @@ class TypeTable:
             return VECTORS[plain]
         return self._struct(plain)
 
-    def fields(self, name: str) -> tuple[tuple[str, str], ...]:
-        """Return the fields of a struct, name and type; empty for what is none or is not plain."""
+    def fields(self, name: str) -> tuple[Field, ...]:
+        """Return the fields of a struct; empty for what is none or is not plain."""
         return next((found for unit in self.units if (found := structs(unit).get(name))), ())
 
     def _struct(self, name: str) -> Layout | None:
         fields = self.fields(name)
         if not fields:
             return None
-        kinds = {canonical(self.resolve(kind)) for _, kind in fields}
-        if len(kinds) != 1 or not is_known(next(iter(kinds))):
+        kinds = {canonical(self.resolve(entry.type_text)) for entry in fields}
+        is_plain = len(kinds) == 1 and is_known(next(iter(kinds)))
+        if not is_plain or any(entry.is_pointer for entry in fields):
             return None
-        return Layout(name, next(iter(kinds)), tuple(field_name for field_name, _ in fields))
+        return Layout(name, next(iter(kinds)), tuple(entry.name for entry in fields))
 
 
 @lru_cache(maxsize=64)
@@ -112,9 +124,9 @@ def aliases(unit: SourceUnit) -> dict[str, str]:
 
 
 @lru_cache(maxsize=64)
-def structs(unit: SourceUnit) -> dict[str, tuple[tuple[str, str], ...]]:
-    """Return the fields, name and type, of structs whose fields are plain scalars; empty for other structs."""
-    found: dict[str, tuple[tuple[str, str], ...]] = {}
+def structs(unit: SourceUnit) -> dict[str, tuple[Field, ...]]:
+    """Return the fields of structs made of scalars and pointers; empty for other structs."""
+    found: dict[str, tuple[Field, ...]] = {}
     for node in walk(unit.root):
         if node.type != "struct_specifier":
             continue
@@ -136,14 +148,24 @@ def _typedef_name(unit: SourceUnit, node: Node) -> str:
     return unit.text_of(name) if name is not None and name.type == "type_identifier" else ""
 
 
-def _fields(unit: SourceUnit, body: Node) -> tuple[tuple[str, str], ...]:
-    found: list[tuple[str, str]] = []
+def _fields(unit: SourceUnit, body: Node) -> tuple[Field, ...]:
+    found: list[Field] = []
     for entry in named(body):
         kind = entry.child_by_field_name("type")
         declarators = entry.children_by_field_name("declarator")
-        plain = all(node.type == "field_identifier" for node in declarators)
         has_default = entry.child_by_field_name("default_value") is not None
-        if entry.type != "field_declaration" or kind is None or not declarators or not plain or has_default:
+        if entry.type != "field_declaration" or kind is None or not declarators or has_default:
             return ()
-        found += [(unit.text_of(node), unit.text_of(kind)) for node in declarators]
+        words = {unit.text_of(child) for child in entry.children if child.type == "type_qualifier"}
+        for node in declarators:
+            declared = read_declarator(unit.syntax, node)
+            if (
+                declared.name is None
+                or declared.pointer_depth > 1
+                or declared.dimensions
+                or declared.is_function
+            ):
+                return ()
+            name, is_pointer = unit.text_of(declared.name), declared.pointer_depth == 1
+            found.append(Field(name, unit.text_of(kind), is_pointer, "const" in words))
     return tuple(found)
