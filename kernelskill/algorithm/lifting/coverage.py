@@ -18,7 +18,7 @@ def covers(extent: Expression, needed: Expression, launch: Binding) -> bool:
 
 
 def _reaches(extent: Expression, needed: Expression) -> bool:
-    extent, needed = _plain(extent), _plain(needed)
+    extent, needed = _unwrapped(_plain(extent)), _plain(needed)
     for least in _least(extent):
         known = integers.value_of(integers.subtract(least, needed))
         if known is not None and known >= 0:
@@ -36,6 +36,17 @@ def _plain(expression: Expression) -> Expression:
             else None
         ),
     )
+
+
+def _unwrapped(extent: Expression) -> Expression:
+    """Read unsigned sums in a size as numbers: one that wraps makes the grid larger only."""
+
+    def change(node: Expression) -> Expression | None:
+        if isinstance(node, Binary) and node.op in ("+", "-") and is_integer(node.kind):
+            return integers.add(node.left, node.right, -1 if node.op == "-" else 1)
+        return None
+
+    return rebuild(extent, change)
 
 
 def _least(extent: Expression) -> list[Expression]:

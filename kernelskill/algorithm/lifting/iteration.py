@@ -153,6 +153,8 @@ class Iteration:
         machine.slots[header.variable] = at_position(machine.slots[header.variable], header.final)
         for slot, value in ends.items():
             machine.set_scalar(slot, value)
+            if slot[1] is None:
+                machine.name_value(machine.variables[slot[0]], value)
         self._move_closed()
         for cell in self.cells:
             self._store_cell(cell, closer)
@@ -195,7 +197,8 @@ class Iteration:
         return whole and carried and not entry.index.depends_on(loop.name, *states)
 
     def _total(self, entry: Store, state: Sym) -> Carried:
-        zero, tests = integers.constant(0, entry.kind), entry.guard[len(self.start.path) :]
+        zero = integers.constant(0, entry.kind)
+        tests = [test for test in entry.guard if test not in self.start.path]
         added = select(integers.conjunction(tests), entry.value, zero) if tests else entry.value
         return Carried(state, zero, binary("+", state, added, self.machine.ranges))
 

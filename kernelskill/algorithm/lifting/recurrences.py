@@ -172,6 +172,14 @@ def _neutral(op: str, kind: str, initial: Expression) -> Expression | None:
     return None
 
 
+def _with_plain_zero(body: Expression, kind: str) -> Expression:
+    """Return a masked summand with 0 where it has -0: all the same for a sum that never is -0."""
+    if isinstance(body, Select):
+        sides = _with_plain_zero(body.first, kind), _with_plain_zero(body.second, kind)
+        return integers.selected(body.condition, *sides)
+    return zero_of(kind) if body == zero_of(kind, negative=True) else body
+
+
 def _is_never_negative_zero(initial: Expression) -> bool:
     """Whether a sum that starts here can't become -0: it starts at a literal other than -0."""
     return isinstance(initial, Num) and not (initial.text.startswith("-") and _is_zero(initial.text))
@@ -222,7 +230,10 @@ class Closer:
             for each in step.loops
         )
         initial = entry.initial if entry.initial is not None else entry.state
-        return Reduce(step.op, (loop, *inner), substitute(step.body, renamed), initial, entry.state.kind)
+        body = substitute(step.body, renamed)
+        if step.op == "+" and is_float(entry.state.kind) and _is_never_negative_zero(initial):
+            body = _with_plain_zero(body, entry.state.kind)
+        return Reduce(step.op, (loop, *inner), body, initial, entry.state.kind)
 
     def _last(self, entry: Carried, upper: Expression) -> Expression:
         """Return what the last iteration gave; without any iteration, what was there before."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from tree_sitter import Node
 
 from kernelskill.algorithm import integers
-from kernelskill.algorithm.expression import Expression
+from kernelskill.algorithm.expression import Binary, Expression
 from kernelskill.algorithm.lifting.arithmetic import convert
 from kernelskill.algorithm.lifting.calls import call
 from kernelskill.algorithm.lifting.cooperation import statement_call
@@ -220,12 +220,12 @@ def _branch(
 ) -> None:
     """Execute two things under a condition and its opposite, and join what they leave."""
     before, count = machine.snapshot(), len(machine.stores)
-    machine.path = (*before.path, *integers.conjuncts(test))
+    machine.path = _narrowed(before.path, test)
     first()
     one = machine.snapshot()
     machine.restore(before)
     machine.exited = False
-    machine.path = (*before.path, *integers.conjuncts(integers.negated(test)))
+    machine.path = _narrowed(before.path, integers.negated(test))
     second()
     two = machine.snapshot()
     machine.restore(before)
@@ -233,6 +233,21 @@ def _branch(
     machine.stores = [*before.stores, *_joined_stores(test, one.stores[count:], two.stores[count:])]
     machine.named = [*one.named, *(entry for entry in two.named if entry not in one.named)]
     _join_slots(machine, test, one, two)
+
+
+def _narrowed(path: tuple[Expression, ...], test: Expression) -> tuple[Expression, ...]:
+    """Return a path with one more condition; `x == 2` makes `x != 1` say nothing."""
+    if isinstance(test, Binary) and test.op == "==" and integers.value_of(test.right) is not None:
+        path = tuple(
+            old
+            for old in path
+            if not (
+                isinstance(old, Binary)
+                and (old.op, old.left) == ("!=", test.left)
+                and integers.value_of(old.right) not in (None, integers.value_of(test.right))
+            )
+        )
+    return (*path, *integers.conjuncts(test))
 
 
 def _join_slots(machine: Machine, test: Expression, one: Snapshot, two: Snapshot) -> None:
