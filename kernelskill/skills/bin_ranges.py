@@ -66,7 +66,7 @@ class BinCount:
 def read_bin_count(unit: SourceUnit, kernel: KernelDef, index: Node, ranges: DataRanges) -> BinCount | None:
     """Return the number of bins that an index may name; None where nothing bounds it."""
     found = ranges.of(index)
-    if found is not None and 0 <= found[0] and found[1] < 1 << 20:
+    if found is not None and found[0] >= 0 and found[1] < 1 << 20:
         return BinCount(found[1] + 1, True)
     if found is not None and 0 < found[1] < 1 << 16:
         return BinCount(found[1] + 1, False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kernelskill.skills.device_code import BARRIERS, macros_in, reached_functions, words_in
+from kernelskill.skills.device_code import BARRIERS, macros_in, reached_functions, units_of, words_in
 from kernelskill.skills.expression_types import PURE_FUNCTIONS, ExpressionTypes, called_name, plain_type
 from kernelskill.skills.transformation import SkillContext, SkillRefused
 from kernelskill.source.accesses import Access, find_accesses
@@ -61,8 +61,13 @@ def refuse_hidden_accesses(unit: SourceUnit, kernel: KernelDef, node: Node, cont
         name = called_name(unit, call).split("<")[0]
         if name in own:
             _refuse_memory(*own[name], own)
-        elif not _is_harmless(unit, call, name):
+        elif not _is_harmless(unit, call, name) and not _is_macro(unit, name, context):
             raise SkillRefused(f"line {unit.line_of(call)} calls {name!r}, which may access memory")
+
+
+def _is_macro(unit: SourceUnit, name: str, context: SkillContext) -> bool:
+    """Whether a macro of any file has the name: what macros hold has been looked at before."""
+    return any(macro.name == name for other in units_of(unit, context) for macro in other.macros)
 
 
 def _is_harmless(unit: SourceUnit, call: Node, name: str) -> bool:

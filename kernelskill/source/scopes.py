@@ -264,7 +264,7 @@ def _may_write(expansion: str | None) -> bool:
             return True
         called = entry.child_by_field_name("function") if entry.type == "call_expression" else None
         if called is not None and called.type != "primitive_type":
-            name = syntax.text_of(called).split("<")[0].removeprefix("std::")
+            name = syntax.text_of(called).split("<")[0].removeprefix("std::").strip("() ")
             if not takes_values(name):
                 return True
     return False

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <type_traits>
+#include <setjmp.h>
 #include <ucontext.h>
 #include <vector>
 #define __global__
@@ -64,21 +65,28 @@ template <typename F> void run_grid(dim3 grid, dim3 block, F body) {
 namespace fibres {
 constexpr unsigned kWarp = 32, kStack = 1 << 16;
 struct Thread {
-    ucontext_t context;
-    bool done, at_barrier;
+    ucontext_t context;                 // how it starts
+    jmp_buf place;                      // where it goes on
+    bool begun, done, at_barrier;
     unsigned waits_for;                 // lanes of a warp operation, 0 for none
     unsigned long long value;           // what this lane brings to it
     unsigned long long seen[kWarp];     // what the lanes of the mask brought
 };
 inline std::vector<Thread> threads;
 inline std::vector<char> stacks;
-inline ucontext_t scheduler;
+inline jmp_buf scheduler;
 inline unsigned current, votes, voted;
 inline void (*entry)(void*);
 inline void* argument;
 inline void fail(const char* what) { std::puts(what); std::exit(4); }
-inline void start() { entry(argument); threads[current].done = true; }
-inline void yield() { Thread& own = threads[current]; swapcontext(&own.context, &scheduler); }
+inline void start() { entry(argument); threads[current].done = true; _longjmp(scheduler, 1); }
+inline void yield() { if (!_setjmp(threads[current].place)) _longjmp(scheduler, 1); }
+__attribute__((noinline)) inline void resume(Thread& thread) {
+    if (_setjmp(scheduler)) return;
+    if (thread.begun) _longjmp(thread.place, 1);
+    thread.begun = true;
+    setcontext(&thread.context);
+}
 inline void barrier() { threads[current].at_barrier = true; yield(); }
 inline unsigned lane() { return current % kWarp; }
 // Every lane of the mask hands over a value; returns when all have.
@@ -125,12 +133,12 @@ template <typename F> void run_block(dim3 block, F body) {
     entry = [](void* p) { (*(F*)p)(); };
     argument = &body;
     for (unsigned t = 0; t < count; ++t) {
-        threads[t].done = threads[t].at_barrier = false;
+        threads[t].begun = threads[t].done = threads[t].at_barrier = false;
         threads[t].waits_for = 0;
         getcontext(&threads[t].context);
         threads[t].context.uc_stack.ss_sp = &stacks[(size_t)kStack * t];
         threads[t].context.uc_stack.ss_size = kStack;
-        threads[t].context.uc_link = &scheduler;
+        threads[t].context.uc_link = nullptr;
         makecontext(&threads[t].context, start, 0);
     }
     for (bool left = true; left;) {
@@ -140,7 +148,7 @@ template <typename F> void run_block(dim3 block, F body) {
             if (threads[t].done || threads[t].at_barrier || threads[t].waits_for) { left |= !threads[t].done; continue; }
             current = t;
             threadIdx = {t % block.x, t / block.x % block.y, t / block.x / block.y};
-            swapcontext(&scheduler, &threads[t].context);
+            resume(threads[t]);
             left |= !threads[t].done;
             moved = true;
         }

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -98,13 +99,18 @@ def run(sources: list[str], folder: Path, *, aliases: bool) -> np.ndarray:
 
 
 def variants(candidate: Candidate, context: SkillContext) -> Iterable[tuple[FoundStep, Candidate]]:
+    """Yield every step with its result; where threads wait for one another, two a site."""
     for skill in LIBRARY.all():
-        if skill.mechanical:
-            for found in find_steps(candidate, skill, LIBRARY, context)[0]:
-                try:
-                    yield found, apply_step(candidate, found.step, LIBRARY, context).candidate
-                except SkillRefused:
-                    continue
+        together: Counter[str] = Counter()
+        for found in find_steps(candidate, skill, LIBRARY, context)[0] if skill.mechanical else ():
+            if together[found.site.key] >= 2:
+                continue
+            try:
+                result = apply_step(candidate, found.step, LIBRARY, context).candidate
+            except SkillRefused:
+                continue
+            together[found.site.key] += bool(_TOGETHER.search(result.source))
+            yield found, result
 
 
 @pytest.mark.slow
