@@ -145,6 +145,10 @@ def _with_offsets(dimensions: tuple[Dimension, ...], fixed: Mapping[Monomial, in
             offset, remainder = _towards_zero(left[rest], stride)
             left[rest] = remainder
         placed.append(Dimension(dimension.stride, scaled, offset))
+    strides = [value_of(d.stride) for d in placed]
+    if placed and 1 not in strides and all(stride is not None for stride in strides):
+        # Fields of records: a dimension of its own along which nothing moves.
+        placed.append(Dimension(constant(1), (), left.pop((), 0)))
     return Footprint(tuple(placed), poly({m: f for m, f in left.items() if f}))
 
 
@@ -164,10 +168,13 @@ class LoadSite:
 
 
 def load_sites(expression: Expression) -> tuple[LoadSite, ...]:
-    """Return every load with its conditions; a load made in any case stands once without conditions."""
-    found = dict.fromkeys(_sites(expression, ()))
-    certain = {site.load for site in found if not site.conditions}
-    return tuple(site for site in found if not site.conditions or site.load not in certain)
+    """Return every load with its conditions; where one made in more cases is there, others are left out."""
+    found = tuple(dict.fromkeys(_sites(expression, ())))
+    return tuple(site for site in found if not any(_covers(other, site) for other in found))
+
+
+def _covers(wider: LoadSite, narrower: LoadSite) -> bool:
+    return wider.load == narrower.load and set(wider.conditions) < set(narrower.conditions)
 
 
 def _sites(expression: Expression, conditions: tuple[Expression, ...]) -> Iterator[LoadSite]:

@@ -28,10 +28,12 @@ class Rewritten:
 def launch_facts(unit: SourceUnit, lifted: Lifted) -> LaunchFacts:
     """Return what emission needs to know of the launch and of the names in the file."""
     stream = lifted.launch.stream
+    definition = lifted.kernel.span
+    outside = unit.text_of(Span(0, definition.start)) + unit.text_of(Span(definition.end, len(unit.data)))
     return LaunchFacts(
         arguments=dict(lifted.arguments),
         stream=stream.text if stream is not None and stream.text.strip() != "0" else "",
-        identifiers=frozenset(_IDENTIFIER.findall(unit.text)),
+        identifiers=frozenset(_IDENTIFIER.findall(outside)),
     )
 
 

@@ -63,8 +63,10 @@ class Schedule:
     """Threads that share each point's loops and combine their partial results."""
     lane_vector: int = 1
     """Neighbouring loop steps that a lane takes together."""
-    splits: bool = False
-    """Whether blocks along the grid share each point's loops, and combine by atomics."""
+    lanes_outer: bool = False
+    """Whether neighbouring threads are neighbouring points rather than neighbouring lanes."""
+    splits: int = 0
+    """Most blocks that share each point's loops and combine by atomics; 0: one block."""
     min_blocks: int = 0
     """Blocks an SM asked for by `__launch_bounds__`; 0: none."""
     swizzle: int = 0
@@ -75,7 +77,7 @@ class Schedule:
     @property
     def is_original(self) -> bool:
         """Whether the user's own binding is kept."""
-        return not self.axes
+        return self == Schedule()
 
     @property
     def threads(self) -> int:

@@ -116,6 +116,9 @@ class Context:
     active: str = ""
     """Name of the flag that says whether the thread's point lies in range; empty where it always does."""
     lane: str = ""
+    split: str = ""
+    """The block's number among those that share each point's loops; empty where none do."""
+    split_count: str = ""
     depth: int = 0
     """How many loops of reductions or stores are open; what runs inside one is not shared by lanes again."""
     block_threads: str = "1"
@@ -144,6 +147,20 @@ class Context:
     def shares_loops(self) -> bool:
         """Whether the loops written now are shared by lanes."""
         return self.schedule.lanes > 1 and self.depth == 0
+
+    @property
+    def lane_start(self) -> str:
+        """The lane's number among all that share a loop."""
+        if not self.split:
+            return self.lane
+        lanes = self.constant("kLanes", self.schedule.lanes)
+        return f"({self.split} * {lanes} + {self.lane})"
+
+    @property
+    def lane_stride(self) -> str:
+        """How many lanes share a loop, those of other blocks included."""
+        lanes = self.constant("kLanes", self.schedule.lanes)
+        return f"({lanes} * {self.split_count})" if self.split else lanes
 
     def local(self, base: str) -> str:
         """Return the name that every inner block uses for a short-lived variable."""

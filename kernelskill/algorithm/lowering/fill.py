@@ -125,6 +125,8 @@ class Filler:
     def _label(self, dimension: int) -> str:
         symbols = sorted(self._tile.footprint.dimensions[dimension].symbols)
         axes = [name for name in self._context.axes if name in symbols]
+        if not symbols:
+            return self._context.local("field")
         return self._context.local(f"{(axes or symbols)[0]}_at")
 
     def _coordinate(self, dimension: int, place: Place, shift: Expression | None = None) -> Expression:

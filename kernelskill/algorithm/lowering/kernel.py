@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from kernelskill.algorithm.expression import Expression, Sym
+from kernelskill.algorithm.expression import Call, Expression, Num, Sym, walk
 from kernelskill.algorithm.integers import subtract, value_of
 from kernelskill.algorithm.lowering.context import AxisText, Context, StagedTile, axis_texts, index_type_of
 from kernelskill.algorithm.lowering.fill import Filler, tile_starts
+from kernelskill.algorithm.lowering.reductions import hoistable
 from kernelskill.algorithm.lowering.staging import plan_fill, plan_tile
 from kernelskill.algorithm.lowering.stores import lower_stores
 from kernelskill.algorithm.lowering.text import PACK, Names, Writer, bracketed
@@ -53,8 +55,18 @@ def emit(algorithm: Algorithm, schedule: Schedule, facts: LaunchFacts) -> Emitte
     """
     taken = {*facts.identifiers, *(parameter.name for parameter in algorithm.parameters)}
     taken |= {axis.name for axis in algorithm.axes} | set(algorithm.ranges)
+    taken |= {name for expression in algorithm.expressions for name in _called(expression)}
     context = Context(algorithm, schedule, Names(taken), Writer(), index_type_of(algorithm))
     return _Emission(context, facts).run()
+
+
+def _called(expression: Expression) -> Iterable[str]:
+    """Return the names of functions and constants that an expression mentions."""
+    for node in walk(expression):
+        if isinstance(node, Call):
+            yield node.function
+        elif isinstance(node, Num):
+            yield from re.findall(r"[A-Za-z_]\w*", node.text)
 
 
 class _Emission:
@@ -62,7 +74,7 @@ class _Emission:
         self._context, self._facts = context, facts
         self._algorithm, self._schedule = context.algorithm, context.schedule
         self._block_names: dict[str, str] = {}
-        self._has_wide = any(plan.vector > 1 for plan in self._schedule.axes)
+        self._has_wide = self._schedule.lane_vector > 1 or any(p.vector > 1 for p in self._schedule.axes)
 
     def run(self) -> Emitted:
         context = self._context
@@ -80,7 +92,8 @@ class _Emission:
         body = self._body()
         head = self._head()
         kernel = f"{head} {{\n{body}}}\n"
-        return Emitted(self._definitions(), kernel, self._launch(), shared, self._schedule.threads)
+        launch = self._launch()
+        return Emitted(self._definitions(kernel + launch), kernel, launch, shared, self._schedule.threads)
 
     def _named(self, tile: StagedTile) -> StagedTile:
         names = self._context.names
@@ -164,6 +177,8 @@ class _Emission:
             self._block_names[text.axis.name] = context.names.fresh(f"{text.axis.name}_block")
         rest = "blockIdx.x"
         kind = context.index_type
+        if self._schedule.splits:
+            rest = self._split([text for text in texts if not self._is_single(text)])
         counted = [text for text in texts if not self._is_single(text)]
         if self._schedule.swizzle and len(counted) >= 2:
             self._swizzled(counted)
@@ -177,6 +192,18 @@ class _Emission:
             out.line(f"const int {blocks} = {self._block_count(text, context.show)};")
             out.line(f"const {kind} {name} = {rest} % {blocks};")
             rest = f"{rest} / {blocks}"
+
+    def _split(self, counted: list[AxisText]) -> str:
+        """Take off the number of the block among those that share loops; return what is left."""
+        context = self._context
+        context.split = context.names.fresh("split")
+        if not counted:
+            context.split_count = "gridDim.x"
+            context.out.line(f"const int {context.split} = blockIdx.x;")
+            return "blockIdx.x"
+        context.split_count = context.constant("kSplits", self._schedule.splits)
+        context.out.line(f"const int {context.split} = blockIdx.x % {context.split_count};")
+        return f"(blockIdx.x / {context.split_count})"
 
     def _swizzled(self, counted: list[AxisText]) -> None:
         """Walk the last two axes in bands of rows, so that blocks running together share operands in L2."""
@@ -239,11 +266,13 @@ class _Emission:
 
     # around the kernel
 
-    def _definitions(self) -> str:
+    def _definitions(self, text: str) -> str:
+        """Return what the kernel and its launch need, unused constants left out."""
         context = self._context
         parts: list[str] = []
-        if context.constants:
-            listed = [f"constexpr int {name} = {value};" for name, value in context.constants.items()]
+        used = set(re.findall(r"\w+", text))
+        listed = [f"constexpr int {n} = {value};" for n, value in context.constants.items() if n in used]
+        if listed:
             parts.append("\n".join(listed) + "\n")
         if context.pack:
             parts.append(PACK.replace("{name}", context.pack).replace("{{", "{").replace("}}", "}"))
@@ -280,6 +309,8 @@ class _Emission:
                 name = names.fresh(f"{text.axis.name}_blocks")
                 out.line(f"const {context.index_type} {name} = {self._block_count(text, self._host)};")
                 counts.append(name)
+            if self._schedule.splits:
+                counts.append(self._split_blocks(out, names, counts))
             blocks = " * ".join(counts) or "1"
             blocks = f"static_cast<unsigned>({blocks})" if wide else blocks
             configuration = f"{blocks}, {context.block_threads}"
@@ -297,6 +328,24 @@ class _Emission:
                 with out.block("else"):
                     out.line(f"{kernel}<false><<<{configuration}>>>({given});")
         return out.text.rstrip("\n")
+
+    def _split_blocks(self, out: Writer, names: Names, counts: list[str]) -> str:
+        """Return how many blocks share each point's loops: no more than have something to do."""
+        context, schedule = self._context, self._schedule
+        limit = context.constant("kSplits", schedule.splits)
+        if counts:
+            return limit
+        name = names.fresh("splits")
+        loop = next(r.loops[-1] for e in self._algorithm.expressions for r in hoistable(e))
+        length = self._host(subtract(loop.upper, loop.lower), 9)
+        steps = f"{context.constant('kLanes', schedule.lanes)}"
+        steps = f"({steps} * {schedule.lane_vector})" if schedule.lane_vector > 1 else steps
+        kind = context.index_type
+        out.line(f"const {kind} {name}_needed = ({length} + {steps} - 1) / {steps};")
+        out.line(
+            f"const {kind} {name} = {name}_needed < 1 ? 1 : {name}_needed < {limit} ? {name}_needed : {limit};"
+        )
+        return name
 
     def _aligned_test(self) -> str:
         context = self._context

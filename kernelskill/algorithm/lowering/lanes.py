@@ -78,7 +78,34 @@ def lanes_function(context: Context, op: str, kind: str) -> str:
     return context.helper_names[key]
 
 
+def _outer_text(context: Context, name: str, op: str, kind: str, lanes: int) -> str:
+    """Return the function for lanes that lie a row of points apart."""
+    spelled, word = cuda_name(kind), _WORDS.get(op, "result")
+    width = context.schedule.threads // lanes
+    return "\n".join(
+        [
+            f"// The {word} over the {lanes} threads of each point; each gets it. All threads of the block call it.",
+            f"__device__ __forceinline__ {spelled} {name}({spelled} value) {{",
+            f"    __shared__ {spelled} parts[{lanes}][{width}];",
+            f"    const int point = threadIdx.x % {width};",
+            "    __syncthreads();  // the values of the last call are no longer needed",
+            f"    parts[threadIdx.x / {width}][point] = value;",
+            "    __syncthreads();",
+            "    value = parts[0][point];",
+            f"    for (int lane = 1; lane < {lanes}; ++lane) {{",
+            f"        const {spelled} other = parts[lane][point];",
+            f"        value = {combined_text(op, kind, 'value', 'other')};",
+            "    }",
+            "    return value;",
+            "}",
+            "",
+        ]
+    )
+
+
 def _function_text(context: Context, name: str, op: str, kind: str, lanes: int) -> str:
+    if context.schedule.lanes_outer:
+        return _outer_text(context, name, op, kind, lanes)
     spelled = cuda_name(kind)
     within = min(lanes, 32)
     word = _WORDS.get(op, "result")

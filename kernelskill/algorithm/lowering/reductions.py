@@ -24,6 +24,7 @@ from kernelskill.algorithm.integers import value_of
 from kernelskill.algorithm.lowering.context import AxisText, Context, StagedTile
 from kernelskill.algorithm.lowering.fill import zero_of
 from kernelskill.algorithm.lowering.lanes import combine_lanes, neutral_of
+from kernelskill.algorithm.lowering.packs import Packs, Run, packs_of_loads, wide_steps
 from kernelskill.algorithm.lowering.tile_loop import TileLoop
 from kernelskill.algorithm.lowering.values import print_values
 from kernelskill.algorithm.model import IllegalMove
@@ -190,6 +191,8 @@ class _Group:
 
     def _write_plain(self) -> None:
         context = self._context
+        if context.shares_loops and context.schedule.lane_vector > 1 and self._write_wide():
+            return
         with ExitStack() as stack:
             for number, loop in enumerate(self._loops):
                 is_shared = context.shares_loops and number == len(self._loops) - 1
@@ -198,6 +201,29 @@ class _Group:
                     context.out.line(f"#pragma unroll {unroll}")
                 stack.enter_context(context.out.block(loop_head(context, loop, shared=is_shared)))
             self._step()
+
+    def _write_wide(self) -> bool:
+        """Write the loops with lanes that take neighbouring steps together; False where nothing is wide."""
+        context, loop = self._context, self._loops[-1]
+        run = Run(loop.name, loop.lower, context.schedule.lane_vector)
+        bodies = [body for member in self._members for body in self._body(member)]
+        packs = Packs(run, read=packs_of_loads(context, bodies, run))
+        if not packs.read or context.register_axes:
+            return False
+        packs.note_alignment(context)
+        j = context.local("j")
+        with ExitStack() as stack:
+            for outer in self._loops[:-1]:
+                stack.enter_context(context.out.block(loop_head(context, outer)))
+            with wide_steps(context, loop, run.width) as steps:
+                head = f"for (int {j} = 0; {j} < {run.width}; ++{j})"
+                with steps.whole(), packs.reading(context, steps.first), context.out.unrolled(head):
+                    if loop.name in context.printed_symbols(bodies):
+                        context.out.line(f"const {context.index_type} {loop.name} = {steps.first} + {j};")
+                    self._step()
+                with steps.single():
+                    self._step()
+        return True
 
     def _write_tiled(self, loop: Loop) -> None:
         """Write the loop over tiles of staged operands."""
@@ -440,9 +466,11 @@ def loop_head(context: Context, loop: Loop, *, shared: bool = False) -> str:
     kind, name = context.index_type, loop.name
     if not shared:
         return f"for ({kind} {name} = {low}; {name} < {high}; ++{name})"
-    lanes = context.constant("kLanes", context.schedule.lanes)
-    first = context.lane if low == "0" else f"{low} + {context.lane}"
-    return f"for ({kind} {name} = {first}; {name} < {high}; {name} += {lanes})"
+    start = context.lane_start
+    if kind == "long long" and context.split:
+        start = f"static_cast<long long>({context.split}) * {context.constant('kLanes', context.schedule.lanes)} + {context.lane}"
+    first = start if low == "0" else f"{low} + {start}"
+    return f"for ({kind} {name} = {first}; {name} < {high}; {name} += {context.lane_stride})"
 
 
 def _bound(context: Context, expression: Expression) -> str:

@@ -103,12 +103,14 @@ def _sites(algorithm: Algorithm, staging: Staging) -> list[LoadSite]:
     for store in algorithm.stores:
         for expression in (store.value, store.index, *store.guard):
             for site in load_sites(expression):
-                if site.load.buffer == staging.buffer:
+                moves = not staging.loop or site.load.depends_on(staging.loop)
+                if site.load.buffer == staging.buffer and moves:
                     found[LoadSite(site.load, (*store.guard, *site.conditions))] = None
-    sites = list(found)
-    if staging.loop and not all(site.load.depends_on(staging.loop) for site in sites):
-        raise IllegalMove(f"{staging.buffer} is also read outside loop {staging.loop}")
-    return sites
+    return [site for site in found if not any(_is_wider(other, site) for other in found)]
+
+
+def _is_wider(other: LoadSite, site: LoadSite) -> bool:
+    return other.load == site.load and set(other.conditions) < set(site.conditions)
 
 
 def _check_fixed(load: Load, own: Footprint | None, algorithm: Algorithm, counts: dict[str, int]) -> None:
@@ -189,7 +191,9 @@ def _array_order(algorithm: Algorithm, schedule: Schedule, whole: Footprint) -> 
     ranks = {axis.name: position for position, axis in enumerate(algorithm.axes, 1)}
 
     def rank(position: int) -> int:
-        return max((ranks.get(name, 0) for name in whole.dimensions[position].symbols), default=0)
+        return max(
+            (ranks.get(name, 0) for name in whole.dimensions[position].symbols), default=len(ranks) + 1
+        )
 
     return tuple(sorted(range(len(whole.dimensions)), key=lambda position: (rank(position), position)))
 

@@ -4,27 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from kernelskill.algorithm.access import certain_loads
-from kernelskill.algorithm.expression import Expression, Load, Sym, walk
-from kernelskill.algorithm.integers import (
-    add,
-    coefficient,
-    constant,
-    multiply,
-    product,
-    subtract,
-    terms_of,
-    value_of,
-)
+from kernelskill.algorithm.expression import Expression, Fold, Load, Reduce, loads, walk
+from kernelskill.algorithm.integers import conjunction
 from kernelskill.algorithm.lowering.context import AxisText, Context
+from kernelskill.algorithm.lowering.packs import Packs, Run, element_text, packs_of_stores, wide_steps
 from kernelskill.algorithm.lowering.reductions import hoistable, loop_head, lower_reductions
-from kernelskill.algorithm.lowering.staging import inner_loops, note_divisible
-from kernelskill.algorithm.lowering.text import pack_alignment
 from kernelskill.algorithm.lowering.values import print_values
 from kernelskill.algorithm.model import IllegalMove, Store
-from kernelskill.algorithm.types import cuda_name, size_of
+from kernelskill.algorithm.types import cuda_name
 
 _ATOMICS = {
     "+": "atomicAdd",
@@ -34,18 +24,6 @@ _ATOMICS = {
     "|": "atomicOr",
     "^": "atomicXor",
 }
-
-
-@dataclass(frozen=True)
-class PackKey:
-    """Neighbouring elements that one wide access moves."""
-
-    buffer: str
-    kind: str
-    step: int
-    """Elements from one point to the next."""
-    base: Expression
-    """Index of the first element at point zero of the vector."""
 
 
 def lower_stores(context: Context) -> None:
@@ -68,7 +46,14 @@ def lower_stores(context: Context) -> None:
 
 
 def _groups(stores: Sequence[Store]) -> list[list[Store]]:
-    """Return neighbouring stores without loops under one condition together, every other store alone."""
+    """Return neighbouring stores without loops under one condition together, every other store alone.
+
+    Stores of single elements that read what others of them write stay together under all conditions,
+    where every element that a condition protects is read in any case.
+    """
+    single = [store for store in stores if not store.loops]
+    if len(single) == len(stores) and _is_mixed(single):
+        return [single]
     groups: list[list[Store]] = []
     for store in stores:
         last = groups[-1] if groups else []
@@ -79,8 +64,22 @@ def _groups(stores: Sequence[Store]) -> list[list[Store]]:
     return groups
 
 
+def _is_mixed(stores: Sequence[Store]) -> bool:
+    written = {store.buffer for store in stores}
+    read = {load for store in stores for load in loads(store.value)}
+    guards = [guard for store in stores for guard in store.guard]
+    if not any(load.buffer in written for load in read) or len({store.guard for store in stores}) == 1:
+        return False
+    if any(True for store in stores for e in (store.value, *store.guard) for _ in hoistable(e)):
+        return False
+    certain = frozenset().union(*(certain_loads(guard) for guard in guards))
+    certain |= frozenset().union(*(certain_loads(store.value) for store in stores if not store.guard))
+    return all(set(loads(store.value)) <= certain for store in stores if store.guard)
+
+
 def _lower_group(context: Context, stores: Sequence[Store]) -> None:
-    guard = [] if stores[0].loops else list(stores[0].guard)
+    is_mixed = len({store.guard for store in stores}) > 1
+    guard = [] if stores[0].loops or is_mixed else list(stores[0].guard)
     needed = [e for store in stores for e in (store.index, store.value, *store.guard)]
     if not guard or not any(True for e in needed for _ in hoistable(e)):
         _lower_some(context, stores)
@@ -100,7 +99,8 @@ def _lower_some(context: Context, stores: Sequence[Store]) -> None:
     lower_reductions(context, needed)
     for vector in reversed(context.register_axes):
         wide = vector.plan.vector > 1 and not any(store.loops for store in stores)
-        packs = _packs_of(context, stores, vector) if wide else None
+        run = Run(vector.axis.name, vector.axis.lower, vector.plan.vector)
+        packs = packs_of_stores(context, stores, run) if wide else None
         if packs is not None:
             _VectorStores(context, stores, vector, packs).write()
             return
@@ -122,7 +122,9 @@ def _scalar_stores(context: Context, stores: Sequence[Store]) -> None:
             tests.append(f"{context.lane} == 0")
         if tests:
             stack.enter_context(context.out.block(f"if ({' && '.join(tests)})"))
+        active, context.active = context.active, ""
         write_point(context, stores)
+        context.active = active
 
 
 def write_point(context: Context, stores: Sequence[Store]) -> None:
@@ -135,14 +137,20 @@ def write_point(context: Context, stores: Sequence[Store]) -> None:
         for store in plain:
             _write_one(context, store)
         return
-    values = print_values(context, [store.value for store in plain])
+    guards = list(dict.fromkeys(conjunction(store.guard) for store in plain if store.guard))
+    values = print_values(context, [*guards, *(store.value for store in plain)])
     context.out.lines(values.declarations)
+    tests: dict[Expression, str] = {}
+    for guard, text in zip(guards, values.texts, strict=False):
+        tests[guard] = context.names.fresh("holds")
+        context.out.line(f"const bool {tests[guard]} = {text};")
     names = []
-    for store, text in zip(plain, values.texts, strict=True):
+    for store, text in zip(plain, values.texts[len(guards) :], strict=True):
         names.append(context.names.fresh(f"new_{store.buffer}"))
         context.out.line(f"const {cuda_name(store.kind)} {names[-1]} = {text};")
     for store, name in zip(plain, names, strict=True):
-        _put(context, store, name)
+        test = f"if ({tests[conjunction(store.guard)]}) " if store.guard else ""
+        context.out.line(test + _store_text(context, store, name))
 
 
 def _reads_written(context: Context) -> bool:
@@ -151,7 +159,30 @@ def _reads_written(context: Context) -> bool:
     return bool(written & loads) or len(written) < len(context.algorithm.stores)
 
 
+def write_wide(context: Context, stores: Sequence[Store], packs: Packs, first: str) -> None:
+    """Write stores of neighbouring points by wide accesses; guards are tested by the caller."""
+    run, j = packs.run, context.local("j")
+    with packs.reading(context, first):
+        results = {key: context.names.fresh(f"{key.buffer}_out") for key in packs.written_keys}
+        context.out.lines(f"{packs.type_of(context, key)} {name};" for key, name in results.items())
+        with context.out.unrolled(f"for (int {j} = 0; {j} < {run.width}; ++{j})"):
+            values = [store.value for store in stores]
+            if run.name in context.printed_symbols(values):
+                context.out.line(f"const {context.index_type} {run.name} = {first} + {j};")
+            printed = print_values(context, values)
+            context.out.lines(printed.declarations)
+            for store, text in zip(stores, printed.texts, strict=True):
+                key, offset = packs.written[store]
+                context.out.line(f"{results[key]}.at[{element_text(j, key.step, offset)}] = {text};")
+        for key, name in results.items():
+            pack = packs.type_of(context, key)
+            place = packs.place_of(context, key, first)
+            context.out.line(f"*reinterpret_cast<{pack}*>(&{place}) = {name};")
+
+
 def _write_looped(context: Context, store: Store) -> None:
+    if context.shares_loops and context.schedule.lane_vector > 1 and _write_looped_wide(context, store):
+        return
     with ExitStack() as stack:
         for number, loop in enumerate(store.loops):
             shared = context.shares_loops and number == len(store.loops) - 1
@@ -164,6 +195,32 @@ def _write_looped(context: Context, store: Store) -> None:
         context.values = before
 
 
+def _write_looped_wide(context: Context, store: Store) -> bool:
+    """Write a store whose innermost loop is shared by lanes that take neighbouring steps together."""
+    loop, width = store.loops[-1], context.schedule.lane_vector
+    run = Run(loop.name, loop.lower, width)
+    packs = packs_of_stores(context, [store], run) if not store.guard else None
+    if packs is None or any(True for e in (store.index, store.value) for _ in _nested(context, e)):
+        return False
+    packs.note_alignment(context)
+    with ExitStack() as stack:
+        for outer in store.loops[:-1]:
+            stack.enter_context(context.out.block(loop_head(context, outer)))
+        with wide_steps(context, loop, width) as steps:
+            with steps.whole():
+                write_wide(context, [store], packs, steps.first)
+            with steps.single():
+                _write_one(context, store)
+    return True
+
+
+def _nested(context: Context, expression: Expression) -> list[Expression]:
+    """Return the reductions that are not computed yet."""
+    return [
+        node for node in walk(expression) if isinstance(node, Reduce | Fold) and node not in context.values
+    ]
+
+
 def _write_one(context: Context, store: Store) -> None:
     with ExitStack() as stack:
         if store.guard:
@@ -172,7 +229,7 @@ def _write_one(context: Context, store: Store) -> None:
             stack.enter_context(context.out.block(f"if ({' && '.join(_joined(tests.texts))})"))
         values = print_values(context, [store.value])
         context.out.lines(values.declarations)
-        _put(context, replace(store, guard=()), values.texts[0])
+        context.out.line(_store_text(context, store, values.texts[0]))
 
 
 def _joined(texts: Sequence[str]) -> list[str]:
@@ -183,83 +240,11 @@ def _joined(texts: Sequence[str]) -> list[str]:
     )
 
 
-def _put(context: Context, store: Store, text: str) -> None:
+def _store_text(context: Context, store: Store, text: str) -> str:
     element = f"{store.buffer}[{context.show(store.index)}]"
     if store.mode != "=":
-        line = f"{_ATOMICS[store.mode]}(&{element}, {text});"
-    else:
-        line = f"{element} = {text};"
-    if store.guard:
-        tests = _joined([context.show(guard) for guard in store.guard])
-        line = f"if ({' && '.join(tests)}) {line}"
-    context.out.line(line)
-
-
-def _packs_of(
-    context: Context, stores: Sequence[Store], vector: AxisText
-) -> tuple[dict[Store, tuple[PackKey, int]], dict[Load, tuple[PackKey, int]]] | None:
-    """Return which wide access serves each store and load, with the offset in it; None if no store can be wide."""
-    name = vector.axis.name
-    if any(store.mode != "=" or any(g.depends_on(name) for g in store.guard) for store in stores):
-        return None
-    written: dict[Store, tuple[PackKey, int]] = {}
-    for store in stores:
-        place = _pack_place(context, store.buffer, store.kind, store.index, vector)
-        if place is None:
-            return None
-        written[store] = place
-    for key in {key for key, _ in written.values()}:
-        if {offset for other, offset in written.values() if other == key} != set(range(key.step)):
-            return None
-    read: dict[Load, tuple[PackKey, int]] = {}
-    values = [e for store in stores for e in (store.value,)]
-    for load in {load for value in values for load in certain_loads(value)}:
-        if context.leaf(load) is None and not _in_reduction(values, load):
-            place = _pack_place(context, load.buffer, load.kind, load.index, vector)
-            if place is not None:
-                read[load] = place
-    return written, read
-
-
-def _in_reduction(values: Sequence[Expression], load: Load) -> bool:
-    bound = {loop.name for value in values for node in walk(value) for loop in getattr(node, "loops", ())}
-    return load.depends_on(*bound)
-
-
-def _pack_place(
-    context: Context, buffer: str, kind: str, index: Expression, vector: AxisText
-) -> tuple[PackKey, int] | None:
-    """Return the wide access that holds an element and its offset there; notes what alignment it needs."""
-    factor = coefficient(index, vector.axis.name)
-    step = value_of(factor) if factor is not None else None
-    if step is None or step < 1 or step > 8 or size_of(kind) * step * vector.plan.vector > 64:
-        return None
-    rest = subtract(index, multiply(constant(step), Sym(vector.axis.name)))
-    if any(not isinstance(node, Sym) for monomial, _ in terms_of(rest).items() for node in monomial):
-        return None
-    known = terms_of(rest).get((), 0)
-    offset = known % step
-    base = add(rest, constant(-offset))
-    width = step * vector.plan.vector
-    elements = pack_alignment(width * size_of(kind)) // size_of(kind)
-    if (known - offset) % max(elements, 1) or value_of(vector.axis.lower) is None:
-        return None
-    if (value_of(vector.axis.lower) or 0) * step % max(elements, 1) or base.depends_on(
-        *inner_loops(context.algorithm)
-    ):
-        return None
-    if not _can_divide(context, base, elements):
-        return None
-    return PackKey(buffer, kind, step, base), offset
-
-
-def _can_divide(context: Context, base: Expression, elements: int) -> bool:
-    """Whether a test of sizes can tell that a base is aligned: no term consists of axes alone."""
-    for monomial, factor in terms_of(base).items():
-        axes_only = monomial and all(isinstance(a, Sym) and a.name in context.axes for a in monomial)
-        if axes_only and factor % elements:
-            return False
-    return True
+        return f"{_ATOMICS[store.mode]}(&{element}, {text});"
+    return f"{element} = {text};"
 
 
 class _VectorStores:
@@ -270,16 +255,13 @@ class _VectorStores:
         context: Context,
         stores: Sequence[Store],
         vector: AxisText,
-        packs: tuple[dict[Store, tuple[PackKey, int]], dict[Load, tuple[PackKey, int]]],
+        packs: Packs,
     ) -> None:
-        self._context, self._stores, self._vector = context, stores, vector
-        self._written, self._read = packs
-        self._names: dict[tuple[PackKey, str], str] = {}
+        self._context, self._stores, self._vector, self._packs = context, stores, vector, packs
 
     def write(self) -> None:
         context, vector, width = self._context, self._vector, self._vector.plan.vector
-        for key in dict.fromkeys(key for key, _ in (*self._written.values(), *self._read.values())):
-            self._note_alignment(key)
+        self._packs.note_alignment(context)
         others = tuple(text for text in context.register_axes if text is not vector)
         needed = [e for store in self._stores for e in (store.index, store.value, *store.guard)]
         groups = vector.plan.points // width
@@ -300,14 +282,6 @@ class _VectorStores:
                     context.out.unrolled(f"for (int {group} = 0; {group} < {groups}; ++{group})")
                 )
             self._group(group)
-
-    def _note_alignment(self, key: PackKey) -> None:
-        context, size = self._context, size_of(key.kind)
-        alignment = pack_alignment(key.step * self._vector.plan.vector * size)
-        context.aligned[key.buffer] = max(context.aligned.get(key.buffer, 0), alignment)
-        for monomial, factor in terms_of(key.base).items():
-            if monomial:
-                note_divisible(context, product([constant(factor), *monomial]), alignment // size)
 
     def _group(self, group: str) -> None:
         context, vector, width = self._context, self._vector, self._vector.plan.vector
@@ -342,42 +316,6 @@ class _VectorStores:
         return stack
 
     def _wide(self, group: str, first: str) -> None:
-        context, width = self._context, self._vector.plan.vector
-        names: dict[PackKey, str] = {}
-        for key in dict.fromkeys(key for key, _ in self._read.values()):
-            names[key] = name = context.names.fresh(f"{key.buffer}_in")
-            pack = self._pack_type(key)
-            context.out.line(
-                f"const {pack} {name} = *reinterpret_cast<const {pack}*>(&{self._at(key, first)});"
-            )
-        results: dict[PackKey, str] = {}
-        for key in dict.fromkeys(key for key, _ in self._written.values()):
-            results[key] = name = context.names.fresh(f"{key.buffer}_out")
-            context.out.line(f"{self._pack_type(key)} {name};")
-        j = context.local("j")
-        with context.out.unrolled(f"for (int {j} = 0; {j} < {width}; ++{j})"), self._point(group):
-            for load, (key, offset) in self._read.items():
-                context.values[load] = f"{names[key]}.at[{_element(j, key.step, offset)}]"
-            values = [store.value for store in self._stores]
-            if self._vector.axis.name in context.printed_symbols(values):
-                context.out.line(f"const {context.index_type} {self._vector.axis.name} = {first} + {j};")
-            printed = print_values(context, values)
-            context.out.lines(printed.declarations)
-            for store, text in zip(self._stores, printed.texts, strict=True):
-                key, offset = self._written[store]
-                context.out.line(f"{results[key]}.at[{_element(j, key.step, offset)}] = {text};")
-        for key, name in results.items():
-            pack = self._pack_type(key)
-            context.out.line(f"*reinterpret_cast<{pack}*>(&{self._at(key, first)}) = {name};")
-
-    def _pack_type(self, key: PackKey) -> str:
-        return f"{self._context.pack}<{cuda_name(key.kind)}, {key.step * self._vector.plan.vector}>"
-
-    def _at(self, key: PackKey, first: str) -> str:
-        index = add(key.base, multiply(constant(key.step), Sym(first)))
-        return f"{key.buffer}[{self._context.show(index)}]"
-
-
-def _element(j: str, step: int, offset: int) -> str:
-    scaled = f"{step} * {j}" if step > 1 else j
-    return f"{scaled} + {offset}" if offset else scaled
+        context = self._context
+        with self._point(group):
+            write_wide(context, self._stores, self._packs, first)

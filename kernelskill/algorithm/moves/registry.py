@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kernelskill.algorithm.moves.plan import Move
 from kernelskill.algorithm.moves.points import CoarsenPoints, HaloTiles, TurnTiles, VectorPoints
-from kernelskill.algorithm.moves.rows import ShareRows
+from kernelskill.algorithm.moves.rows import ShareColumns, ShareRows, SumInBlocks
 from kernelskill.algorithm.moves.tiling import BlockPoints, OverlapCopies, ShareTiles, WalkInBands, WideAccess
 
 MOVES: dict[str, Move] = {
@@ -12,8 +12,10 @@ MOVES: dict[str, Move] = {
     "coarsen_points": CoarsenPoints(),
     "halo_tiles": HaloTiles(),
     "overlap_copies": OverlapCopies(),
+    "share_columns": ShareColumns(),
     "share_rows": ShareRows(),
     "share_tiles": ShareTiles(),
+    "sum_in_blocks": SumInBlocks(),
     "turn_tiles": TurnTiles(),
     "vector_points": VectorPoints(),
     "walk_in_bands": WalkInBands(),

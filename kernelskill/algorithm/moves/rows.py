@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from kernelskill.algorithm.accumulate import accumulated
 from kernelskill.algorithm.expression import Load, Reduce, walk
+from kernelskill.algorithm.flatten import flattened
 from kernelskill.algorithm.model import Algorithm, IllegalMove
 from kernelskill.algorithm.moves.plan import Option, Plan, accumulations, checked, first_that_fits, number
 from kernelskill.algorithm.schedule import AxisPlan, Schedule
@@ -17,6 +19,7 @@ class ShareRows:
         offered = (
             Option("lanes", ("32", "256", "128", "512", "64", "16", "8"), "threads that share a row"),
             Option("threads", ("256", "128", "512"), "threads of a block, at least the lanes"),
+            Option("vector", ("4", "1", "2"), "neighbouring steps that a lane takes together"),
         )
         return first_that_fits(self, plan, offered)
 
@@ -33,11 +36,63 @@ class ShareRows:
         for position, axis in enumerate(algorithm.axes):
             is_last = position == len(algorithm.axes) - 1
             plans.append(AxisPlan(axis.name, rows if is_last else 1))
-        if not plans and rows > 1:
-            rows = 1
-        schedule = Schedule(axes=tuple(plans), lanes=lanes)
+        schedule = Schedule(axes=tuple(plans), lanes=lanes, lane_vector=number(values["vector"]))
         if not plans:
             raise IllegalMove("there is only one point")
+        return checked(Plan(algorithm, schedule))
+
+
+class ShareColumns:
+    """Let several rows of threads share each point's loops; neighbouring threads stay neighbouring points."""
+
+    def options(self, plan: Plan) -> tuple[Option, ...]:
+        offered = (
+            Option("lanes", ("16", "8", "32", "4"), "rows of threads that share a column"),
+            Option("threads", ("32", "64", "128"), "neighbouring points of a block"),
+        )
+        return first_that_fits(self, plan, offered)
+
+    def apply(self, plan: Plan, values: Mapping[str, str]) -> Plan:
+        lanes, threads = number(values["lanes"]), number(values["threads"])
+        algorithm = plan.algorithm
+        if plan.schedule.staged or plan.schedule.lanes > 1:
+            raise IllegalMove("points are scheduled otherwise already")
+        if not algorithm.axes:
+            raise IllegalMove("there is only one point")
+        if any(store.loops for store in algorithm.stores):
+            raise IllegalMove("points write along loops")
+        _check_loops(algorithm)
+        last = algorithm.axes[-1].name
+        plans = tuple(AxisPlan(a.name, threads if a.name == last else 1) for a in algorithm.axes)
+        return checked(Plan(algorithm, Schedule(axes=plans, lanes=lanes, lanes_outer=True)))
+
+
+class SumInBlocks:
+    """Accumulate what all points add to one element in registers, lanes and blocks before the atomic."""
+
+    def options(self, plan: Plan) -> tuple[Option, ...]:
+        offered = (
+            Option("threads", ("256", "512", "128"), "threads of a block"),
+            Option("vector", ("4", "2", "1"), "neighbouring points that a thread takes together"),
+            Option("blocks", ("1024", "512", "2048"), "most blocks"),
+        )
+        return first_that_fits(self, plan, offered)
+
+    def apply(self, plan: Plan, values: Mapping[str, str]) -> Plan:
+        if plan.schedule.staged or plan.schedule.lanes > 1:
+            raise IllegalMove("points are scheduled otherwise already")
+        algorithm = accumulated(flattened(plan.algorithm))
+        threads = number(values["threads"])
+        if threads & (threads - 1) or threads < 32:
+            raise IllegalMove("the number of threads must be a power of two, 32 at least")
+        if any(store.kind == "bool" for store in algorithm.stores):
+            raise IllegalMove("flags are not accumulated")
+        schedule = Schedule(
+            axes=tuple(AxisPlan(axis.name) for axis in algorithm.axes),
+            lanes=threads,
+            lane_vector=number(values["vector"]),
+            splits=number(values["blocks"]),
+        )
         return checked(Plan(algorithm, schedule))
 
 
