@@ -63,7 +63,12 @@ def separate(
         return _PROVEN if roots_alias(first.root, second.root).is_no else _UNKNOWN
     if not isinstance(first.root, ParameterDef) or not isinstance(second.root, ParameterDef):
         return _UNKNOWN
-    return separate_parameters(unit, kernel, first.root, second.root, context)
+    typed = all(
+        isinstance(access.root, ParameterDef)
+        and plain_type(access.element_type) == plain_type(access.root.pointee_type)
+        for access in (first, second)
+    )
+    return separate_parameters(unit, kernel, first.root, second.root, context, typed=typed)
 
 
 def _differ_by_constant(first: Access, second: Access) -> bool:
@@ -74,9 +79,24 @@ def _differ_by_constant(first: Access, second: Access) -> bool:
 
 
 def separate_parameters(
-    unit: SourceUnit, kernel: KernelDef, first: ParameterDef, second: ParameterDef, context: SkillContext
+    unit: SourceUnit,
+    kernel: KernelDef,
+    first: ParameterDef,
+    second: ParameterDef,
+    context: SkillContext,
+    *,
+    typed: bool = True,
 ) -> Separation:
-    """Return whether what two pointer parameters of a kernel point into can't overlap."""
+    """Return whether what two pointer parameters of a kernel point into can't overlap.
+
+    Args:
+        unit: The file.
+        kernel: One of its kernels.
+        first: One parameter.
+        second: Another.
+        context: The promises.
+        typed: Whether both are accessed by the types that they are declared with.
+    """
     if first.is_restrict or second.is_restrict:
         return _PROVEN
     one, other = (_SCALARS.get(plain_type(p.pointee_type)) for p in (first, second))
@@ -88,7 +108,11 @@ def separate_parameters(
     for entry in entries:
         answer = _separate_arguments(kernel, first, second, entry, context)
         if not answer.disjoint and (
-            one is None or other is None or one == other or _same_source(kernel, first, second, entry)
+            not typed
+            or one is None
+            or other is None
+            or one == other
+            or _same_source(kernel, first, second, entry)
         ):
             return _UNKNOWN
         assumption = assumption or answer.assumption

@@ -11,11 +11,12 @@ from dataclasses import dataclass, field
 
 from kernelskill.skills.device_code import words_in
 from kernelskill.skills.disjoint import separate
+from kernelskill.skills.expression_types import plain_type
 from kernelskill.skills.loop_effects import is_invariant, refuse_hidden_accesses
 from kernelskill.skills.straight_line import blocks_of, child_of, is_evaluated, outermost_loop
 from kernelskill.skills.transformation import SkillContext, SkillRefused
 from kernelskill.source.accesses import Access, AccessMode, find_accesses
-from kernelskill.source.declarations import VariableDef
+from kernelskill.source.declarations import ParameterDef, VariableDef
 from kernelskill.source.definitions import KernelDef
 from kernelskill.source.loops import enclosing_loops, find_loops
 from kernelskill.source.pointers import Space
@@ -131,9 +132,8 @@ class ElementFinder:
         return list(found.values())
 
     def _is_plain(self, access: Access) -> bool:
-        plain = access.node.type in ("subscript_expression", "pointer_expression")
-        known = access.root is not None and bool(access.element_type) and access.space in _SPACES
-        return plain and known and access.mode is not AccessMode.ATOMIC
+        known = access.root is not None and access.space in _SPACES and is_own_type(access)
+        return is_element(self.unit, access.node) and known and access.mode is not AccessMode.ATOMIC
 
     def element(self, block: Node, group: list[Access]) -> KeptElement | None:
         """Return what a variable declared in the block can stand for; None for too little."""
@@ -261,6 +261,20 @@ class ElementFinder:
                     self.obstacles[statement.id] = refused.reason
             if self.obstacles[statement.id]:
                 raise SkillRefused(self.obstacles[statement.id])
+
+
+def is_element(unit: SourceUnit, node: Node) -> bool:
+    """Whether a node is an element itself, not the address that an intrinsic takes."""
+    if node.type == "pointer_expression":
+        return unit.operator(node) == "*"
+    return node.type == "subscript_expression"
+
+
+def is_own_type(access: Access) -> bool:
+    """Whether an element is of the type that its parameter or array is declared with."""
+    root = access.root
+    declared = root.pointee_type if isinstance(root, ParameterDef) else root.base_type if root else ""
+    return bool(access.element_type) and plain_type(access.element_type) == plain_type(declared)
 
 
 def _is_stored_after(store: Access, use: Access) -> bool:

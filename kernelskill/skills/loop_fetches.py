@@ -10,6 +10,7 @@ from kernelskill.skills.counted_loops import CountedLoop
 from kernelskill.skills.device_code import macros_in, words_in
 from kernelskill.skills.disjoint import separate
 from kernelskill.skills.expression_types import ExpressionTypes, called_name, is_pure, plain_type
+from kernelskill.skills.kept_elements import is_element, is_own_type
 from kernelskill.skills.loop_effects import is_invariant, is_unconditional
 from kernelskill.skills.transformation import SkillContext, SkillRefused
 from kernelskill.source.accesses import Access, AccessMode
@@ -81,7 +82,7 @@ class FetchReader:
         return found, tuple(dict.fromkeys(assumptions))
 
     def _is_plain(self, access: Access) -> bool:
-        plain = access.node.type in ("subscript_expression", "pointer_expression")
+        plain = is_element(self.unit, access.node) and is_own_type(access)
         in_body = self.counted.loop.body_span.contains(access.span)
         return plain and in_body and access.space is Space.GLOBAL and access.root is not None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -117,6 +118,7 @@ def _lines(unit: SourceUnit, plan: _Plan, turns: int, context: SkillContext) -> 
         names[fetch.node.id] = f"{arrays[value][1]}[{turn}]"
     own = f"const {counted.kind} {name} = {counted.later(first, turn)};"
     body = body_text(unit, counted, names)
+    uses_own = re.search(rf"\b{re.escape(name)}\b", "\n".join(body)) is not None
     every = ["#pragma unroll", f"for (int {turn} = 0; {turn} < {turns}; ++{turn}) {{"]
     steps = counted.later(first, str(turns)).removeprefix(f"{first} + ")
     inside = [
@@ -125,7 +127,7 @@ def _lines(unit: SourceUnit, plan: _Plan, turns: int, context: SkillContext) -> 
         *(f"    {line}" for line in [own, *fills]),
         "}",
         *every,
-        *(f"    {line}" for line in [own, *body]),
+        *(f"    {line}" for line in [*([own] if uses_own else []), *body]),
         "}",
     ]
     return first, [

@@ -147,6 +147,7 @@ def _write(unit: SourceUnit, plan: _Plan, context: SkillContext) -> Rewrite:
     spans = [span_of(place) for place in plan.places]
     for span in dict.fromkeys(spans):
         edits.replace(span, name)
-    value = plan.text if plan.condition == "true" else f"{plan.condition} ? {plan.text} : {plan.kind}()"
+    nothing = "0" if " " in plan.kind else f"{plan.kind}()"  # `long long()` is no expression
+    value = plan.text if plan.condition == "true" else f"{plan.condition} ? {plan.text} : {nothing}"
     surround_loop(unit, edits, plan.loop, [f"const {plan.kind} {name} = {value};"], [])
     return Rewrite(edits=edits.edits, assumptions=plan.assumptions)

@@ -165,7 +165,9 @@ def _write(unit: SourceUnit, plan: _Plan, context: SkillContext) -> Rewrite:
         if text not in values:
             values[text], coming = fresh(f"{fetch.base}_now"), fresh(f"{fetch.base}_next")
             first = plan.reader.text(fetch.node, {}, _operand(counted.first))
-            first = first if certain else f"{runs} ? {_bracketed(fetch, first)} : {fetch.kind}()"
+            # `long long()` is no expression.
+            nothing = "0" if " " in fetch.kind else f"{fetch.kind}()"
+            first = first if certain else f"{runs} ? {_bracketed(fetch, first)} : {nothing}"
             before.append(f"{fetch.kind} {coming} = {first};")
             begin.append(f"const {fetch.kind} {values[text]} = {coming};")
             ahead.append(f"{coming} = {plan.reader.text(fetch.node, {}, later)};")
@@ -194,7 +196,9 @@ def _begin_body(unit: SourceUnit, edits: EditSet, loop: Loop, lines: list[str]) 
     indent = f"{unit.indent_of(loop.node)}    "
     text = "".join(f"\n{indent}{line}" for line in lines)
     if loop.body.type == "compound_statement":
-        edits.insert_after(loop.body.children[0], text)
+        opening = loop.body.children[0]
+        rest = unit.data[opening.end_byte :].split(b"\n", 1)[0].strip()
+        edits.insert_after(opening, text + (f"\n{indent}" if rest else ""))
         return
     edits.insert_before(loop.body, f"{{{text}\n{indent}")
     edits.insert_after(loop.body, f"\n{unit.indent_of(loop.node)}}}")

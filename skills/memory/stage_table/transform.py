@@ -13,7 +13,7 @@ from kernelskill.skills.read_only_tables import Table, TableReader, file_arrays
 from kernelskill.skills.shared_arrays import STATIC_LIMIT, refuse_dynamic, static_shared_bytes
 from kernelskill.skills.transformation import Rewrite, Site, SkillContext, SkillRefused
 from kernelskill.skills.value_ranges import ValueRanges, largest_block
-from kernelskill.source.declarations import VariableDef
+from kernelskill.source.declarations import ParameterDef, VariableDef
 from kernelskill.source.definitions import KernelDef
 from kernelskill.source.edits import EditSet
 from kernelskill.source.syntax import named, span_of
@@ -59,7 +59,8 @@ def _tables(unit: SourceUnit, kernel: KernelDef, context: SkillContext, refusals
         if parameter.pointer_depth == 1 and parameter.is_const and reader.is_shared_by_threads(parameter)
     ]
     arrays = [variable for variable in file_arrays(unit) if variable.name in body]
-    for each in [*arrays, *pointers]:
+    declared: list[VariableDef | ParameterDef] = [*arrays, *pointers]
+    for each in declared:
         try:
             table = reader.of_file(each) if isinstance(each, VariableDef) else reader.of_parameter(each)
             if table.bytes > _LARGEST or used + table.bytes > STATIC_LIMIT:

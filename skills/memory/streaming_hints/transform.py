@@ -22,7 +22,17 @@ from kernelskill.source.syntax import Node, Span, ancestors
 from kernelskill.source.unit import SourceUnit
 
 _SCALARS = (
-    *("signed char", "unsigned char", "short", "unsigned short", "int", "unsigned", "long", "unsigned long"),
+    *(
+        "char",
+        "signed char",
+        "unsigned char",
+        "short",
+        "unsigned short",
+        "int",
+        "unsigned",
+        "long",
+        "unsigned long",
+    ),
     *("long long", "unsigned long long", "float", "double"),
 )
 _VECTORS = (

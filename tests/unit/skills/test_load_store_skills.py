@@ -170,7 +170,6 @@ def test_forward_declines(text: str, reason: str) -> None:
                 "+ }",
                 "+ #pragma unroll",
                 "+ for (int turn = 0; turn < 4; ++turn) {",
-                "+ const int j = j_first + turn;",
                 "+ y[i] += x_batch[turn];",
                 "+ }",
                 "+ }",
@@ -215,6 +214,26 @@ def test_batches_are_not_batched_again() -> None:
     lines = changed_lines(BATCH, kernel("for (int j = 0; j < n; ++j) y[i] += x[j];"), NO_ALIAS)
     text = "\n".join(line[2:] for line in lines if line[0] == "+")
     assert refusals(BATCH, kernel(text), NO_ALIAS)
+
+
+def test_elements_of_other_kinds() -> None:
+    parameters = "const long long* x, const unsigned char* y, float* __restrict__ z, int n"
+    text = "for (int j = 0; j < n; ++j) z[j] += x[j] * y[j];"
+    lines = changed_lines(AHEAD, kernel(text, parameters))
+    assert lines[1:3] == [
+        "+ long long x_next = 0 < n ? x[0] : 0;",
+        "+ unsigned char y_next = 0 < n ? y[0] : 0;",
+    ]
+    address = "for (int j = 0; j < n; ++j) z[j] += __ldg(&x[j]);\nz[i] = __ldg(&x[i]); z[0] = __ldg(&x[i]);"
+    assert "loads nothing" in refusals(BATCH, kernel(address, parameters))[0]
+    assert "loads no element again" in refusals(REUSE, kernel(address, parameters))[0]
+
+
+def test_memory_seen_as_another_type_is_not_told_apart_by_it() -> None:
+    text = "const int* w = (const int*)x;\nat[i] = w[i]; z[i] = w[i]; at[0] = w[i] + x[i];"
+    assert "loads no element again" in refusals(REUSE, kernel(text))[0]
+    text = "int* w = (int*)y;\nz[i] = at[i]; w[0] = 1; z[i] = at[i];"
+    assert "writes w[0]" in refusals(REUSE, kernel(text))[0]
 
 
 def test_stores_of_the_loop_need_proof() -> None:
