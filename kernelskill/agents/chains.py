@@ -44,7 +44,8 @@ def chains_from(
         known: Digests of candidates that need no further look.
     """
     seen = {*known, *(proposal.candidate.digest for proposal in singles)}
-    waiting = sorted(singles, key=_promise)
+    # Asking is bounded, so it begins where most can be won.
+    waiting = sorted(singles, key=lambda single: (-_worth(single, brief), single.id))
     found: list[Proposal] = []
     asked = 0
     # Breadth first: every beginning gets its second step before one gets its fourth.
@@ -59,11 +60,12 @@ def chains_from(
                 found.append(chain)
                 if len(chain.parts) < LONGEST:
                     waiting.append(chain)
-    return sorted(found, key=_promise)[:MOST_CHAINS]
+    return sorted(found, key=lambda chain: (-_worth(chain, brief), chain.id))[:MOST_CHAINS]
 
 
-def _promise(proposal: Proposal) -> tuple[float, str]:
-    return (-proposal.predicted.log_speedup, proposal.id)
+def _worth(proposal: Proposal, brief: Brief) -> float:
+    kernels = {step.site.partition("/")[0] for step in proposal.steps}
+    return proposal.predicted.log_speedup * max(brief.winnable(kernel) for kernel in kernels)
 
 
 def _followers(begun: Proposal, brief: Brief, library: SkillLibrary) -> list[Skill]:

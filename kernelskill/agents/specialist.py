@@ -97,7 +97,10 @@ def _try_skill(
     only = (brief.only_kernel,) if brief.only_kernel else ()
     found, refusals = find_steps(brief.base, skill, library, context, only_kernels=only)
     made: list[Proposal] = []
-    for family in site_families(skill, found)[:MOST_PER_SKILL]:
+    families = site_families(skill, found)
+    # The tail is cut, so kernels in which most can be won come first.
+    families.sort(key=lambda family: -brief.winnable(family.steps[0].site.partition("/")[0]))
+    for family in families[:MOST_PER_SKILL]:
         outcome = lead(family, brief, library, known)
         if isinstance(outcome, Proposal):
             made.append(outcome)

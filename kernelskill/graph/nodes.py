@@ -64,6 +64,7 @@ def specialist(name: str, task: SpecialistTask, runtime: Runtime[RoundContext]) 
         only_kernel=context.config.only_kernel,
         keep_exact=context.config.keep_exact,
         tried=context.tried(),
+        potentials=outcomes.potentials_of(context, task["base"]),
     )
     offer = propose(name, brief, context.library)
     for proposal in offer.proposals:

@@ -12,6 +12,7 @@ from kernelskill.evaluation.judge import Margins, judge
 from kernelskill.graph.context import MEMBERS, SLATES, RoundContext
 from kernelskill.graph.state import RoundState
 from kernelskill.policy.features import FEATURE_NAMES, SCHEMA_VERSION, context_features
+from kernelskill.profiling.potential import Potential, potentials
 from kernelskill.profiling.roofline import roofline
 from kernelskill.runs import fold
 from kernelskill.schema.base import canonical_json, sha256_text
@@ -66,6 +67,7 @@ def ranked_slate(context: RoundContext, state: RoundState) -> Slate:
         contexts,
         take=context.config.slate,
         rng=np.random.default_rng([context.config.seed, number]),
+        potentials={base: potentials_of(context, base) for base in diagnoses},
     )
     return Slate(
         id=identity,
@@ -84,6 +86,24 @@ def features_of(context: RoundContext, base: str) -> dict[str, float]:
     """Return the context features of a decision that starts from a base."""
     diagnosis = context.diagnosis(base)
     return context_features(diagnosis.bottlenecks, _source_features(context, base), diagnosis.roofline)
+
+
+def potentials_of(context: RoundContext, base: str) -> dict[str, Potential]:
+    """Return what can be won in each kernel of a base.
+
+    Profiles are of one timed case. A kernel that does not run there may be what the others spend their
+    time in, so where there are others it has their weight.
+    """
+    profile = context.diagnosis(base).profile
+    found = potentials(profile)
+    cases = context.task.timed_cases
+    total = sum(case.weight for case in cases)
+    others = sum(case.weight for case in cases if case.index != profile.case) / total if total > 0 else 0.0
+    if found and others > 0:
+        units = [SourceUnit.parse(file.text, file.path) for file in context.member(base).candidate.files]
+        for kernel in (kernel for unit in units for kernel in unit.kernels):
+            found.setdefault(kernel.name, Potential(time_share=others, distance=1.0))
+    return found
 
 
 def evaluated(number: int, proposal: Proposal, evaluation: Evaluation) -> Evaluated:

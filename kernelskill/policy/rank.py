@@ -10,7 +10,9 @@ import numpy as np
 
 from kernelskill.experience.preferences import preferences
 from kernelskill.policy.features import FEATURE_NAMES, SCHEMA_VERSION, feature_row
+from kernelskill.policy.focus import focus_of
 from kernelskill.policy.model import Array, PreferenceModel, fit
+from kernelskill.profiling.potential import Potential
 from kernelskill.schema.device import Evidence
 from kernelskill.schema.experience import Experience
 from kernelskill.schema.profile import Bottleneck
@@ -63,6 +65,7 @@ class Policy:
         *,
         take: int,
         rng: np.random.Generator,
+        potentials: Mapping[str, Mapping[str, Potential]] | None = None,
     ) -> list[RankedProposal]:
         """Order proposals, the most promising draw first, and mark those to evaluate.
 
@@ -72,6 +75,8 @@ class Policy:
             contexts: Context features by digest of the base.
             take: How many to choose at most.
             rng: Makes the draws; equal state, equal order.
+            potentials: By digest of the base: what can be won in each of its kernels. Where there are
+                several, a change is worth what it wins for all of them together.
         """
         if not proposals:
             return []
@@ -79,7 +84,10 @@ class Policy:
         means, deviations = self._model.utilities(rows), self._model.deviations(rows)
         # The skill's own spread covers what no feature explains, such as how far its gain can reach.
         spread = np.array([p.predicted.deviation for p in proposals]) * rows[:, 1]
+        focus = [focus_of(p, bottlenecks[p.base], (potentials or {}).get(p.base, {})) for p in proposals]
         draws = self._draws(rows, spread, rng)
+        draws = np.stack([each.whole(draws[:, index]) for index, each in enumerate(focus)], axis=1)
+        means = np.array([float(each.whole(means[index : index + 1])[0]) for index, each in enumerate(focus)])
         picks = [choose(draw, proposals, take) for draw in draws]
         chances = Counter(index for pick in picks[1:] for index in pick)
         chosen = set(picks[0])
@@ -90,7 +98,7 @@ class Policy:
                 specialist=proposal.specialist,
                 features=tuple(float(value) for value in rows[index]),
                 mean=float(means[index]),
-                deviation=float(np.hypot(deviations[index], spread[index])),
+                deviation=float(np.hypot(deviations[index], spread[index])) * focus[index].share,
                 sampled=float(draws[0][index]),
                 chance=chances[index] / _CHANCE_DRAWS,
                 chosen=index in chosen,

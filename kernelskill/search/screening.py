@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kernelskill.hardware.occupancy import occupancy
+from kernelskill.profiling.potential import plain_name
 from kernelskill.schema.build import KernelResources
 from kernelskill.schema.candidate import Candidate
 from kernelskill.schema.device import Gpu
@@ -77,11 +78,6 @@ def after_building(
 def spilled_bytes(kernels: Sequence[KernelResources]) -> int:
     """Return the bytes that all kernels together spill to local memory."""
     return sum(kernel.spill_store_bytes + kernel.spill_load_bytes for kernel in kernels)
-
-
-def plain_name(display_name: str) -> str:
-    """Return a kernel's name without namespaces and template arguments."""
-    return display_name.split("<")[0].rsplit("::", 1)[-1].split(" ")[-1]
 
 
 def _too_few_warps(kernel: str, threads: int | None, registers: int, shared_bytes: int, gpu: Gpu) -> str:

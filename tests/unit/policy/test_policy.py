@@ -4,9 +4,11 @@ import pytest
 from kernelskill.policy.features import FEATURE_NAMES, context_features, feature_row
 from kernelskill.policy.model import fit, prior_model
 from kernelskill.policy.rank import Policy, choose
+from kernelskill.profiling.potential import Potential
 from kernelskill.schema.evaluation import VerdictKind
 from kernelskill.schema.experience import Experience
 from kernelskill.schema.profile import BottleneckKind
+from kernelskill.schema.proposal import Proposal
 from tests.records import bottleneck, candidate, experience, proposal, step
 
 COALESCING = (bottleneck(BottleneckKind.COALESCING_LOAD),)
@@ -119,3 +121,47 @@ def test_a_slate_is_spread_over_skills() -> None:
 
 def test_an_empty_slate_is_empty() -> None:
     assert rank(Policy("measured"), []) == []
+
+
+def of_kernel(kernel: str, prior: float = 0.5, triggers: tuple[BottleneckKind, ...] = ()) -> Proposal:
+    return proposal(f"// {kernel}\n", steps=[step(site=f"{kernel}/loop:i")], prior=prior, triggers=triggers)
+
+
+def means_of(proposals: list, potentials: dict[str, Potential], bottlenecks: tuple = ()) -> dict[str, float]:
+    base = candidate().digest
+    ranked = Policy("measured").rank(
+        proposals, {base: bottlenecks}, {base: {}}, take=1, rng=np.random.default_rng(1),
+        potentials={base: potentials},
+    )  # fmt: skip
+    return {row.steps[0].site.split("/")[0]: row.mean for row in ranked}
+
+
+def test_kernels_are_taken_in_order_of_what_can_be_won() -> None:
+    hot, near, cold = (Potential(time_share=s, distance=d) for s, d in ((0.5, 1.0), (0.45, 0.2), (0.05, 1.0)))
+    means = means_of([of_kernel(k) for k in "abc"], {"a": hot, "b": near, "c": cold})
+    assert means["a"] > means["b"] > means["c"] > 0
+    whole = -np.log(1 - 0.5 + 0.5 * np.exp(-0.5 * 0.4))
+    assert means["a"] == pytest.approx(whole)
+
+
+def test_no_gain_is_expected_beyond_the_roof_and_a_loss_is_shared_too() -> None:
+    potentials = {"a": Potential(time_share=0.5, distance=0.2), "b": Potential(time_share=0.5, distance=1.0)}
+    far, loss = of_kernel("a", prior=20.0), of_kernel("b", prior=-1.0)
+    means = means_of([far, loss], potentials)
+    assert means["a"] == pytest.approx(-np.log(1 - 0.1))
+    assert -0.4 < means["b"] < 0
+
+
+def test_another_kernels_limit_is_no_reason_to_change_this_one() -> None:
+    same = Potential(time_share=0.5, distance=1.0)
+    seen = (bottleneck(BottleneckKind.COALESCING_LOAD).model_copy(update={"kernel": "void a<float>"}),)
+    offered = [of_kernel(k, triggers=(BottleneckKind.COALESCING_LOAD,)) for k in "ab"]
+    means = means_of(offered, {"a": same, "b": same}, seen)
+    assert means["a"] > 2 * means["b"]
+
+
+def test_a_lone_kernel_and_an_unknown_profile_change_nothing() -> None:
+    lone = means_of([of_kernel("a")], {"a": Potential(time_share=0.1, distance=0.2)})
+    assert lone == pytest.approx(means_of([of_kernel("a")], {}))
+    both = {"a": Potential(time_share=0.5, distance=1.0), "b": Potential(time_share=0.5, distance=1.0)}
+    assert 0 < means_of([of_kernel("gone")], both)["gone"] < means_of([of_kernel("a")], both)["a"]

@@ -1,7 +1,8 @@
 from kernelskill.hardware.gpus import find_gpu
+from kernelskill.profiling.potential import plain_name
 from kernelskill.schema.build import KernelResources
 from kernelskill.schema.candidate import Candidate
-from kernelskill.search.screening import after_building, before_building, plain_name, spilled_bytes
+from kernelskill.search.screening import after_building, before_building, spilled_bytes
 
 H200 = find_gpu("h200")
 
