@@ -25,3 +25,11 @@ def reference(lhs, rhs):
 
 def cost(batch, dim):
     return dict(bytes=12 * batch * dim * dim, flops=2 * batch * dim**3)
+
+
+def baseline(lhs, rhs):
+    """cuBLAS, strided batches; no TF32."""
+    import torch
+
+    torch.backends.cuda.matmul.allow_tf32 = False
+    return torch.bmm(lhs, rhs)

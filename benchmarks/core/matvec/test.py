@@ -26,3 +26,10 @@ def reference(A, x, rows):
 
 def cost(rows, cols):
     return dict(bytes=4 * rows * cols, flops=2 * rows * cols)
+
+
+def baseline(A, x):
+    """cuBLAS SGEMV."""
+    import torch
+
+    return torch.mv(A, x)

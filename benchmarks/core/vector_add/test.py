@@ -21,6 +21,7 @@ def cost(n):
 
 
 def baseline(a, b):
-    import cupy
+    """PyTorch's vectorised elementwise kernel."""
+    import torch
 
-    return cupy.add(a, b)
+    return torch.add(a, b)
