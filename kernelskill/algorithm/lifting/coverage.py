@@ -8,6 +8,8 @@ from kernelskill.algorithm.lifting.launch import Binding
 from kernelskill.algorithm.rewriting import rebuild
 from kernelskill.algorithm.types import is_integer
 
+_BITS = 31
+
 
 def covers(extent: Expression, needed: Expression, launch: Binding) -> bool:
     """Whether an axis of a launch, `gridDim * blockDim` long, reaches `needed`; proven, not guessed."""
@@ -21,9 +23,18 @@ def _reaches(extent: Expression, needed: Expression) -> bool:
     extent, needed = _unwrapped(_plain(extent)), _plain(needed)
     for least in _least(extent):
         known = integers.value_of(integers.subtract(least, needed))
-        if known is not None and known >= 0:
+        if (known is not None and known >= 0) or _is_multiple(least, needed):
             return True
     return False
+
+
+def _is_multiple(extent: Expression, needed: Expression) -> bool:
+    """Whether an extent, which is positive in any launch, is some times what is needed."""
+    (first, *more), (second, *others) = (
+        list(integers.terms_of(e).items()) or [((), 0)] for e in (extent, needed)
+    )
+    same = first[0] == second[0] and bool(first[0])
+    return same and not more and not others and first[1] >= second[1] > 0
 
 
 def _plain(expression: Expression) -> Expression:

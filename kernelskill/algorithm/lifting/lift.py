@@ -201,7 +201,7 @@ def _file_names(unit: SourceUnit) -> set[str]:
     """Return names of the file that no variable should take."""
     return (
         {macro.name for macro in unit.macros}
-        | {function.name for function in unit.all_functions}
+        | {function.name for function in unit.functions}
         | {variable.name for variable in unit.globals}
         | set(unit.constants.enumerators)
     )
