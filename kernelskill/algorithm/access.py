@@ -137,12 +137,13 @@ def _with_offsets(dimensions: tuple[Dimension, ...], fixed: Mapping[Monomial, in
     """Move constant multiples of each stride into that dimension's offset."""
     left = dict(fixed)
     placed: list[Dimension] = []
+    has_unit = any(dimension.is_unit for dimension in dimensions)
     for dimension in dimensions:
         ((rest, stride),) = terms_of(dimension.stride).items()
         scaled = tuple((name, factor // stride) for name, factor in dimension.coefficients)
         offset = 0
         if rest in left:
-            offset, remainder = _towards_zero(left[rest], stride)
+            offset, remainder = (_nearest if has_unit else divmod)(left[rest], stride)
             left[rest] = remainder
         placed.append(Dimension(dimension.stride, scaled, offset))
     strides = [value_of(d.stride) for d in placed]
@@ -152,7 +153,7 @@ def _with_offsets(dimensions: tuple[Dimension, ...], fixed: Mapping[Monomial, in
     return Footprint(tuple(placed), poly({m: f for m, f in left.items() if f}))
 
 
-def _towards_zero(value: int, stride: int) -> tuple[int, int]:
+def _nearest(value: int, stride: int) -> tuple[int, int]:
     """Split a constant into the nearest multiple of a stride and the rest."""
     nearest = (value + stride // 2) // stride if stride > 1 else value
     return nearest, value - nearest * stride

@@ -20,7 +20,7 @@ from kernelskill.algorithm.expression import (
     Sym,
     walk,
 )
-from kernelskill.algorithm.integers import value_of
+from kernelskill.algorithm.integers import compared, value_of
 from kernelskill.algorithm.lowering.context import AxisText, Context, StagedTile
 from kernelskill.algorithm.lowering.fill import zero_of
 from kernelskill.algorithm.lowering.lanes import combine_lanes, neutral_of
@@ -75,8 +75,15 @@ def lower_reductions(context: Context, expressions: Iterable[Expression]) -> Non
             return
         ready = [r for r in missing if all(q in context.values for q in hoistable(r) if q != r)]
         first = ready[0]
-        group = [r for r in ready if _ranges(r) == _ranges(first)]
+        group = [r for r in ready if _ranges(r) == _ranges(first) and _fits(first, r)]
         _Group(context, group).write()
+
+
+def _fits(first: Accumulation, other: Accumulation) -> bool:
+    """Whether two can share a loop: two different recurrences may call their states alike."""
+    if isinstance(first, Fold) and isinstance(other, Fold):
+        return replace(first, index=0) == replace(other, index=0)
+    return not isinstance(other, Fold) or isinstance(first, Fold)
 
 
 def _ranges(reduction: Accumulation) -> tuple[object, ...]:
@@ -125,10 +132,13 @@ class _Group:
     def write(self) -> None:
         for member in self._members:
             self._declare(member)
+        held = self._invariants()
         if self._tiled is not None:
             self._write_tiled(self._tiled)
         else:
             self._write_plain()
+        for load in held:
+            del self._context.values[load]
         for member in self._members:
             self._finish(member)
             self._publish(member)
@@ -278,6 +288,28 @@ class _Group:
         for load in held:
             del context.values[load]
 
+    def _invariants(self) -> list[Load]:
+        """Write what the points read in every step into registers before the loops."""
+        context = self._context
+        if not context.register_axes:
+            return []
+        bodies = [body for member in self._members for body in self._body(member)]
+        bound = {loop.name for loop in self._loops}
+        bound |= {loop.name for body in bodies for node in walk(body) for loop in getattr(node, "loops", ())}
+        held: list[Load] = []
+        first = self._loops[0]
+        runs = compared("<", first.lower, first.upper)
+        tests = [] if value_of(runs) == 1 else [context.show(runs, 3)]
+        for load in dict.fromkeys(load for body in bodies for load in _ordered(certain_loads(body))):
+            if load.depends_on(*bound) or context.leaf(load) is not None:
+                continue
+            dims = context.dims_of(load)
+            name = context.names.fresh(f"{load.buffer}_own")
+            self._hold(load, name, dims, tests)
+            context.values[load] = name + "".join(f"[{dim.point}]" for dim in dims)
+            held.append(load)
+        return held
+
     def _fragments(self) -> list[Load]:
         """Write loads that several points share into registers, each element once."""
         context = self._context
@@ -296,11 +328,11 @@ class _Group:
             held.append(load)
         return held
 
-    def _hold(self, load: Load, name: str, dims: tuple[AxisText, ...]) -> None:
+    def _hold(self, load: Load, name: str, dims: tuple[AxisText, ...], more: Sequence[str] = ()) -> None:
         context, kind = self._context, cuda_name(load.kind)
         staged = context.tile_text(load) is not None
         if not dims:
-            guard = context.active if context.active and not staged else ""
+            guard = " && ".join([*([context.active] if context.active and not staged else []), *more])
             text = context.show(load)
             value = f"{guard} ? {text} : {zero_of(load.kind)}" if guard else text
             context.out.line(f"const {kind} {name} = {value};")
@@ -311,7 +343,7 @@ class _Group:
         with context.over_points(dims, [load]):
             text = context.show(load)
             if not staged:
-                tests = [*([context.active] if context.active else []), *context.in_range(dims)]
+                tests = [*([context.active] if context.active else []), *context.in_range(dims), *more]
                 for dim in dims:
                     if dim.axis.name not in context.printed_symbols([load]):
                         context.declare_point(dim)
@@ -368,7 +400,7 @@ class _Group:
         for member in members:
             if isinstance(member.renamed, Fold):
                 for state in member.renamed.states:
-                    del context.values[state]
+                    context.values.pop(state, None)
 
     def _combine(self, member: Member, texts: list[str]) -> None:
         context, reduction = self._context, member.renamed
