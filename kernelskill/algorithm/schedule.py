@@ -72,7 +72,7 @@ class Schedule:
     swizzle: int = 0
     """Rows of blocks that are walked together, for reuse in L2; 0: plain order."""
     tensor: bool = False
-    """Whether the products run on tensor cores."""
+    """Whether the products run on tensor cores; then `threads` of an axis are warps."""
 
     @property
     def is_original(self) -> bool:
@@ -82,7 +82,7 @@ class Schedule:
     @property
     def threads(self) -> int:
         """Threads of a block."""
-        total = self.lanes
+        total = self.lanes * (32 if self.tensor else 1)
         for plan in self.axes:
             total *= plan.threads
         return total

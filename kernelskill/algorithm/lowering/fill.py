@@ -60,7 +60,14 @@ class Filler:
         if tile.pad:
             sizes[-1] += f" + {tile.pad}"
         twice = "[2]" if self._context.schedule.copy == "double" and tile.loop else ""
-        align = "__align__(16) " if self._fill.vector > 1 or self._reads_packs() else ""
+        tensor = self._context.schedule.tensor
+        align = (
+            "__align__(128) "
+            if tensor
+            else "__align__(16) "
+            if self._fill.vector > 1 or self._reads_packs()
+            else ""
+        )
         body = "".join(f"[{size}]" for size in sizes)
         out.line(f"__shared__ {align}{cuda_name(tile.kind)} {tile.name}{twice}{body};")
 

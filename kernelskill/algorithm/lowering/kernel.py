@@ -13,6 +13,7 @@ from kernelskill.algorithm.lowering.fill import Filler, tile_starts
 from kernelskill.algorithm.lowering.reductions import hoistable
 from kernelskill.algorithm.lowering.staging import plan_fill, plan_tile
 from kernelskill.algorithm.lowering.stores import lower_stores
+from kernelskill.algorithm.lowering.tensor import TensorBody
 from kernelskill.algorithm.lowering.text import PACK, Names, Writer, bracketed
 from kernelskill.algorithm.model import Algorithm, IllegalMove
 from kernelskill.algorithm.printing import show
@@ -74,7 +75,11 @@ class _Emission:
         self._context, self._facts = context, facts
         self._algorithm, self._schedule = context.algorithm, context.schedule
         self._block_names: dict[str, str] = {}
-        self._has_wide = self._schedule.lane_vector > 1 or any(p.vector > 1 for p in self._schedule.axes)
+        self._has_wide = (
+            self._schedule.lane_vector > 1
+            or self._schedule.tensor
+            or any(p.vector > 1 for p in self._schedule.axes)
+        )
 
     def run(self) -> Emitted:
         context = self._context
@@ -87,6 +92,7 @@ class _Emission:
             self._named(plan_tile(self._algorithm, self._schedule, s)) for s in self._schedule.staged
         ]
         shared = _shared_bytes(context.tiles, twice=self._schedule.copy == "double")
+        shared += self._schedule.threads // 32 * 1024 if self._schedule.tensor else 0
         if shared > SHARED_BYTES:
             raise IllegalMove(f"the tiles need {shared} bytes of shared memory, {SHARED_BYTES} are there")
         body = self._body()
@@ -129,7 +135,10 @@ class _Emission:
                 )
                 filler.declare()
             self._fill_once()
-            lower_stores(context)
+            if self._schedule.tensor:
+                TensorBody(context).write()
+            else:
+                lower_stores(context)
         return "".join(context.out.text.splitlines(keepends=True)[1:-1])
 
     def _fill_once(self) -> None:
@@ -148,6 +157,9 @@ class _Emission:
         context, out = self._context, self._context.out
         parts = [(text.thread, text.plan.threads, text.threads) for text in context.axes.values()]
         parts = [part for part in parts if part[1] > 1]
+        if self._schedule.tensor:
+            self._warps(parts)
+            return
         if self._schedule.lanes > 1:
             context.lane = context.names.fresh("lane")
             parts.append(
@@ -164,6 +176,19 @@ class _Emission:
         context.step_names["tid"] = thread
         out.line(f"const int {thread} = threadIdx.x;")
         rest = thread
+        for number, (name, _, constant) in enumerate(reversed(parts)):
+            is_last = number == len(parts) - 1
+            out.line(f"const int {name} = {rest}{'' if is_last else f' % {constant}'};")
+            rest = f"{rest} / {constant}"
+
+    def _warps(self, parts: list[tuple[str, int, str]]) -> None:
+        """Take the thread's number apart into lane and warp, the warp into its place in the tile."""
+        context, out, names = self._context, self._context.out, self._context.names
+        thread, warp, context.lane = names.fresh("tid"), names.fresh("warp"), names.fresh("lane")
+        context.step_names.update(tid=thread, warp=warp)
+        out.line(f"const int {thread} = threadIdx.x;")
+        out.line(f"const int {warp} = {thread} / 32, {context.lane} = {thread} % 32;")
+        rest = warp
         for number, (name, _, constant) in enumerate(reversed(parts)):
             is_last = number == len(parts) - 1
             out.line(f"const int {name} = {rest}{'' if is_last else f' % {constant}'};")
@@ -269,7 +294,7 @@ class _Emission:
     def _definitions(self, text: str) -> str:
         """Return what the kernel and its launch need, unused constants left out."""
         context = self._context
-        parts: list[str] = []
+        parts: list[str] = ["#include <mma.h>\n"] if self._schedule.tensor else []
         used = set(re.findall(r"\w+", text))
         listed = [f"constexpr int {n} = {value};" for n, value in context.constants.items() if n in used]
         if listed:

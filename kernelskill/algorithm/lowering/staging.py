@@ -81,7 +81,7 @@ def plan_tile(algorithm: Algorithm, schedule: Schedule, staging: Staging) -> Sta
     conditions = _common_conditions(sites, prints, counts)
     sizes = tuple(d.extent(counts, spread=s) for d, s in zip(whole.dimensions, spreads, strict=True))
     order = _array_order(algorithm, schedule, whole)
-    pad = _padding(schedule, whole, order, sizes)
+    pad = 8 if schedule.tensor else _padding(schedule, whole, order, sizes)
     return StagedTile(
         name="",
         buffer=buffer,
@@ -188,6 +188,9 @@ def _array_order(algorithm: Algorithm, schedule: Schedule, whole: Footprint) -> 
 
     So neighbouring threads, which run along the last axis, read neighbouring elements of the tile.
     """
+    if schedule.tensor:
+        # Fragments are read in either order, so the tile keeps that of global memory.
+        return tuple(sorted(range(len(whole.dimensions)), key=lambda d: (whole.dimensions[d].is_unit, d)))
     ranks = {axis.name: position for position, axis in enumerate(algorithm.axes, 1)}
 
     def rank(position: int) -> int:
@@ -240,10 +243,10 @@ def plan_fill(context: Context, tile: StagedTile) -> Fill:
 
 def _fill_vector(context: Context, tile: StagedTile, unit: int) -> int:
     """Return the elements of one access: four or two where the tile allows it and the schedule wants it."""
-    if not any(plan.vector > 1 for plan in context.schedule.axes):
+    if not (context.schedule.tensor or any(plan.vector > 1 for plan in context.schedule.axes)):
         return 1
     dimension = tile.footprint.dimensions[unit]
-    if tile.conditions or dimension.offset % 4 or tile.spreads[unit] or size_of(tile.kind) > 8:
+    if tile.conditions or dimension.offset % 16 or tile.spreads[unit] or size_of(tile.kind) > 8:
         return 1
     if any(factor != 1 for _, factor in dimension.coefficients) or len(dimension.coefficients) != 1:
         return 1

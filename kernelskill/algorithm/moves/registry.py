@@ -5,7 +5,14 @@ from __future__ import annotations
 from kernelskill.algorithm.moves.plan import Move
 from kernelskill.algorithm.moves.points import CoarsenPoints, HaloTiles, TurnTiles, VectorPoints
 from kernelskill.algorithm.moves.rows import ShareColumns, ShareRows, SumInBlocks
-from kernelskill.algorithm.moves.tiling import BlockPoints, OverlapCopies, ShareTiles, WalkInBands, WideAccess
+from kernelskill.algorithm.moves.tiling import (
+    BlockPoints,
+    OverlapCopies,
+    ShareTiles,
+    UseTensorCores,
+    WalkInBands,
+    WideAccess,
+)
 
 MOVES: dict[str, Move] = {
     "block_points": BlockPoints(),
@@ -17,6 +24,7 @@ MOVES: dict[str, Move] = {
     "share_tiles": ShareTiles(),
     "sum_in_blocks": SumInBlocks(),
     "turn_tiles": TurnTiles(),
+    "use_tensor_cores": UseTensorCores(),
     "vector_points": VectorPoints(),
     "walk_in_bands": WalkInBands(),
     "wide_access": WideAccess(),

@@ -8,6 +8,7 @@ from typing import cast
 
 from kernelskill.algorithm.expression import Load, Loop
 from kernelskill.algorithm.lowering.staging import plan_tile
+from kernelskill.algorithm.lowering.tensor import SIDE, find_product
 from kernelskill.algorithm.model import Algorithm, IllegalMove
 from kernelskill.algorithm.moves.plan import (
     Option,
@@ -125,6 +126,7 @@ class BlockPoints:
 
     def apply(self, plan: Plan, values: Mapping[str, str]) -> Plan:
         _require_tiles(plan)
+        _refuse_tensor(plan)
         algorithm, schedule = plan.algorithm, plan.schedule
         points, threads = pair(values["points"]), pair(values["threads"])
         depth = number(values["depth"])
@@ -149,6 +151,7 @@ class WideAccess:
 
     def apply(self, plan: Plan, values: Mapping[str, str]) -> Plan:
         _require_tiles(plan)
+        _refuse_tensor(plan)
         width = number(values["vector"])
         changed = [
             replace(old, vector=width) if old.points % width == 0 else old for old in plan.schedule.axes
@@ -156,6 +159,43 @@ class WideAccess:
         if tuple(changed) == plan.schedule.axes:
             raise IllegalMove(f"no axis has a multiple of {width} points a thread")
         return checked(Plan(plan.algorithm, replace(plan.schedule, axes=tuple(changed))))
+
+
+class UseTensorCores:
+    """Multiply fragments of staged half-precision operands on tensor cores, sums in floats."""
+
+    def options(self, plan: Plan) -> tuple[Option, ...]:
+        offered = (
+            Option(
+                "tile", ("128x128", "64x64", "128x64", "64x128", "32x32"), "points of a block: rows x columns"
+            ),
+            Option("warps", ("2x2", "2x4", "4x2", "1x2"), "warps of a block: rows x columns"),
+            Option("depth", ("32", "16", "64"), "steps staged together"),
+        )
+        return first_that_fits(self, plan, offered)
+
+    def apply(self, plan: Plan, values: Mapping[str, str]) -> Plan:
+        if plan.schedule.lanes > 1 or plan.schedule.tensor:
+            raise IllegalMove("points are scheduled otherwise already")
+        algorithm = plan.algorithm
+        product = find_product(algorithm)
+        tile, warps, depth = pair(values["tile"]), pair(values["warps"]), number(values["depth"])
+        shapes = {product.row: (warps[0], tile[0]), product.col: (warps[1], tile[1])}
+        for parts, points in shapes.values():
+            if points % (parts * SIDE):
+                raise IllegalMove(f"{parts} warps do not share {points} points in groups of {SIDE}")
+        plans = tuple(
+            AxisPlan(axis.name, shapes[axis.name][0], shapes[axis.name][1] // shapes[axis.name][0])
+            if axis.name in shapes
+            else AxisPlan(axis.name)
+            for axis in algorithm.axes
+        )
+        loop = product.reduction.loops[0].name
+        staged = tuple(
+            Staging(buffer, loop) for buffer in dict.fromkeys((product.left.buffer, product.right.buffer))
+        )
+        schedule = Schedule(axes=plans, loops=(LoopPlan(loop, depth),), staged=staged, tensor=True)
+        return checked(Plan(algorithm, schedule))
 
 
 class OverlapCopies:
@@ -193,3 +233,8 @@ class WalkInBands:
 def _require_tiles(plan: Plan) -> None:
     if not any(staging.loop for staging in plan.schedule.staged):
         raise IllegalMove("operands are not staged yet")
+
+
+def _refuse_tensor(plan: Plan) -> None:
+    if plan.schedule.tensor:
+        raise IllegalMove("tensor cores hold the points already")
