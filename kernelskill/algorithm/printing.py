@@ -106,7 +106,7 @@ def _poly(node: Poly, leaf: Leaf | None) -> tuple[str, int]:
     ordered = sorted(node.terms, key=lambda term: (term[1] < 0, -len(term[0])))
     text = ""
     for monomial, factor in ordered:
-        factors = [show(atom, leaf, _UNARY) for atom in monomial]
+        factors = [show(atom, leaf, _UNARY) for atom in reversed(monomial)]
         if abs(factor) != 1 or not monomial:
             factors.append(str(abs(factor)))
         term = " * ".join(factors)

@@ -27,6 +27,7 @@ from kernelskill.algorithm.lifting.values import (
     scalar,
     scalars_of,
 )
+from kernelskill.algorithm.types import is_wide
 from kernelskill.source.syntax import named, strip_parentheses
 
 
@@ -34,7 +35,9 @@ def moved(pointer: Pointer, distance: Expression, sign: int = 1) -> Pointer:
     """Return a pointer so many of its elements further."""
     step = integers.multiply(convert(distance, "long long"), integers.constant(pointer.layout.width))
     offset = integers.add(pointer.offset, step, sign)
-    return replace(pointer, offset=integers.typed(offset, "long long"))
+    # A single subscript keeps the width in which the user computed it; sums of several are 64 bits wide.
+    is_single = integers.value_of(pointer.offset) == 0 and sign == 1 and not is_wide(distance.type)
+    return replace(pointer, offset=integers.typed(offset, "int" if is_single else "long long"))
 
 
 def place_of(machine: Machine, node: Node) -> Place:

@@ -13,6 +13,9 @@ from kernelskill.algorithm.lowering.staging import Fill, inner_loops, upper_end
 from kernelskill.algorithm.rewriting import substitute
 from kernelskill.algorithm.types import cuda_name
 
+_MOST_UNROLLED = 16
+"""Rounds of a fill that are unrolled whole."""
+
 
 def zero_of(kind: str) -> str:
     """Return the text of a zero of a type."""
@@ -29,6 +32,8 @@ class Place:
     """Number of the access within the tile."""
     relative: tuple[str, ...]
     """Name of the place within the tile, a dimension of the footprint each."""
+    coordinates: tuple[str, ...]
+    """Name of the coordinate in the buffer, a dimension each."""
 
 
 class Filler:
@@ -102,10 +107,14 @@ class Filler:
         context, fill = self._context, self._fill
         element, number = context.local("e"), context.local("i")
         with ExitStack() as stack:
-            if fill.rounds > 1:
+            if fill.rounds > 1 and fill.rounds <= _MOST_UNROLLED:
                 stack.enter_context(
                     context.out.unrolled(f"for (int {number} = 0; {number} < {fill.rounds}; ++{number})")
                 )
+                text = f"{self._thread} + {number} * {context.block_threads}"
+            elif fill.rounds > 1:
+                head = f"for (int {number} = 0; {number} < {fill.rounds}; ++{number})"
+                stack.enter_context(context.out.block(head))
                 text = f"{self._thread} + {number} * {context.block_threads}"
             else:
                 stack.enter_context(context.out.block(""))
@@ -127,18 +136,27 @@ class Filler:
             scaled = f"{text} * {width}" if width > 1 else text
             self._context.out.line(f"const int {name} = {scaled};")
             rest = element if steps == 1 else f"{rest} / {steps}"
-        return Place(element, tuple(names))
+        return Place(element, tuple(names), tuple(self._global(d, names[d]) for d in range(len(names))))
 
-    def _label(self, dimension: int) -> str:
+    def _global(self, dimension: int, relative: str) -> str:
+        """Declare the coordinate in the buffer; return its name."""
+        origin = self._context.show(self._tile.footprint.dimensions[dimension].coordinate(self._starts))
+        if origin == "0":
+            return relative
+        name = self._context.local(f"load_{self._symbol(dimension)}")
+        self._context.out.line(f"const {self._context.index_type} {name} = {origin} + {relative};")
+        return name
+
+    def _symbol(self, dimension: int) -> str:
         symbols = sorted(self._tile.footprint.dimensions[dimension].symbols)
         axes = [name for name in self._context.axes if name in symbols]
-        if not symbols:
-            return self._context.local("field")
-        return self._context.local(f"{(axes or symbols)[0]}_at")
+        return (axes or symbols or ["field"])[0]
+
+    def _label(self, dimension: int) -> str:
+        return self._context.local(f"{self._symbol(dimension)}_at")
 
     def _coordinate(self, dimension: int, place: Place, shift: Expression | None = None) -> Expression:
-        coordinate = self._tile.footprint.dimensions[dimension].coordinate(self._starts)
-        coordinate = add(coordinate, Sym(place.relative[dimension]))
+        coordinate: Expression = Sym(place.coordinates[dimension])
         return add(coordinate, shift) if shift is not None else coordinate
 
     def _index(self, place: Place, shift: Expression | None = None) -> str:

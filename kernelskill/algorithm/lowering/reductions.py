@@ -259,8 +259,8 @@ class _Group:
             context.out.line(f"const int {bound} = min({depth}, static_cast<int>({end} - {start}));")
         with ExitStack() as stack:
             head = f"for (int {step} = 0; {step} < {bound}; ++{step})"
-            enter = context.out.unrolled if is_zero_filled else context.out.block
-            stack.enter_context(enter(head))
+            context.out.line("#pragma unroll" if is_zero_filled else "#pragma unroll 8")
+            stack.enter_context(context.out.block(head))
             if loop.name in context.printed_symbols(e for body in bodies for e in body):
                 context.out.line(f"const {context.index_type} {loop.name} = {start} + {step};")
             for inner in self._loops[1:]:
