@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from kernelskill.algorithm.expression import Expression, Fold, Load, Monomial, Reduce, Select, Sym
+from kernelskill.algorithm.expression import (
+    LOGICAL,
+    Binary,
+    Expression,
+    Fold,
+    Load,
+    Monomial,
+    Reduce,
+    Select,
+    Sym,
+)
 from kernelskill.algorithm.integers import add, constant, multiply, negated, poly, terms_of, value_of
 
 
@@ -186,13 +196,24 @@ def _sites(expression: Expression, conditions: tuple[Expression, ...]) -> Iterat
         yield from _sites(expression.first, (*conditions, expression.condition))
         yield from _sites(expression.second, (*conditions, negated(expression.condition)))
         return
+    if isinstance(expression, Binary) and expression.op in LOGICAL:
+        reached = expression.left if expression.op == "&&" else negated(expression.left)
+        yield from _sites(expression.left, conditions)
+        yield from _sites(expression.right, (*conditions, reached))
+        return
     for child in expression.children:
         yield from _sites(child, conditions)
 
 
 def certain_loads(expression: Expression) -> frozenset[Load]:
     """Return the loads made whenever the expression is evaluated, loops inside assumed to run."""
-    return frozenset(site.load for site in load_sites(expression) if not site.conditions)
+    if isinstance(expression, Select):
+        either = certain_loads(expression.first) & certain_loads(expression.second)
+        return certain_loads(expression.condition) | either
+    if isinstance(expression, Binary) and expression.op in LOGICAL:
+        return certain_loads(expression.left)
+    own = frozenset({expression}) if isinstance(expression, Load) else frozenset()
+    return own.union(*(certain_loads(child) for child in expression.children))
 
 
 def outer_reductions(expression: Expression) -> tuple[Reduce | Fold, ...]:

@@ -33,6 +33,7 @@ def launch_facts(unit: SourceUnit, lifted: Lifted) -> LaunchFacts:
     return LaunchFacts(
         arguments=dict(lifted.arguments),
         stream=stream.text if stream is not None and stream.text.strip() != "0" else "",
+        configuration=unit.text_of(lifted.launch.configuration_span).removeprefix("<<<").removesuffix(">>>"),
         identifiers=frozenset(_IDENTIFIER.findall(outside)),
     )
 

@@ -50,9 +50,15 @@ class Binding:
     """How the user's launch produced an axis; what an identity schedule repeats."""
 
     dimension: Literal["x", "y", "z", ""]
-    """Dimension of grid and block; empty where the axis was made otherwise (a split flat index)."""
-    source: Literal["global", "thread", "block", "split"]
-    """`blockIdx * blockDim + threadIdx`, one of the two, or a digit of a flat index."""
+    """Dimension of grid and block."""
+    source: Literal["global", "thread", "block"]
+    """`blockIdx * blockDim + threadIdx`, or one of the two indices."""
+    strided: bool = False
+    """Whether each thread walks along it in strides of all threads of that source."""
+    weight: Expression | None = None
+    """Where the axis is a digit of a flat index: what the index is divided by."""
+    wraps: bool = False
+    """Whether a digit repeats: it is the remainder by its length."""
 
 
 @dataclass(frozen=True)

@@ -232,7 +232,7 @@ def _promote(draft: Draft, name: str) -> None:
     source: Literal["global", "block", "thread"] = "global"
     if len(used) == 1:
         source = "block" if used[0].startswith("block") else "thread"
-    draft.axes[name] = Axis(name, loop.lower, loop.upper, Binding(dimension, source), loop.kind)
+    draft.axes[name] = Axis(name, loop.lower, loop.upper, Binding(dimension, source, strided=True), loop.kind)
     draft.stores = [
         replace(store, loops=tuple(entry for entry in store.loops if entry.name != name))
         for store in draft.stores

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from kernelskill.algorithm import integers
 from kernelskill.algorithm.expression import Binary, Expression, Sym, walk
 from kernelskill.algorithm.lifting.draft import Draft
@@ -57,13 +59,16 @@ def _split(draft: Draft, launch: LaunchBinding, name: str, divisor: Expression) 
             return
         draft.notes.append(f"the length of {name} is a product because of what the launcher passes")
     high, low = f"{name}/", f"{name}%"
-    binding = Binding("", "split")
+    own = axis.binding if axis.binding is not None else Binding("", "global")
+    weight = own.weight if own.weight is not None else integers.constant(1)
+    upper_digit = replace(own, weight=integers.multiply(weight, divisor))
+    lower_digit = replace(own, weight=weight, wraps=True)
     zero = integers.constant(0)
     axes: dict[str, Axis] = {}
     for key, entry in draft.axes.items():
         if key == name:
-            axes[high] = Axis(high, zero, quotient, binding, axis.kind)
-            axes[low] = Axis(low, zero, divisor, binding, axis.kind)
+            axes[high] = Axis(high, zero, quotient, upper_digit, axis.kind)
+            axes[low] = Axis(low, zero, divisor, lower_digit, axis.kind)
         else:
             axes[key] = entry
     draft.axes = axes

@@ -10,6 +10,7 @@ from kernelskill.algorithm.expression import Call, Expression, Num, Sym, walk
 from kernelskill.algorithm.integers import subtract, value_of
 from kernelskill.algorithm.lowering.context import AxisText, Context, StagedTile, axis_texts, index_type_of
 from kernelskill.algorithm.lowering.fill import Filler, tile_starts
+from kernelskill.algorithm.lowering.original import original_points
 from kernelskill.algorithm.lowering.reductions import hoistable
 from kernelskill.algorithm.lowering.staging import plan_fill, plan_tile
 from kernelskill.algorithm.lowering.stores import lower_stores
@@ -31,6 +32,8 @@ class LaunchFacts:
     arguments: Mapping[str, str]
     """Parameter -> text of its argument."""
     stream: str = ""
+    configuration: str = ""
+    """What stands between `<<<` and `>>>`; kept where the user's own mapping is."""
     identifiers: frozenset[str] = frozenset()
     """Every identifier of the file: none of them is used for anything new."""
 
@@ -84,6 +87,8 @@ class _Emission:
     def run(self) -> Emitted:
         context = self._context
         context.axes = axis_texts(self._algorithm, self._schedule, context)
+        if self._schedule.is_original:
+            return self._original()
         context.block_threads = context.constant("kThreads", self._schedule.threads)
         if self._has_wide:
             context.pack = context.names.fresh("Pack")
@@ -100,6 +105,18 @@ class _Emission:
         kernel = f"{head} {{\n{body}}}\n"
         launch = self._launch()
         return Emitted(self._definitions(kernel + launch), kernel, launch, shared, self._schedule.threads)
+
+    def _original(self) -> Emitted:
+        """Return the kernel with the user's mapping of points to threads."""
+        context, algorithm = self._context, self._algorithm
+        with context.out.block("@"), original_points(context):
+            lower_stores(context)
+        body = "".join(context.out.text.splitlines(keepends=True)[1:-1])
+        parameters = ", ".join(parameter.text for parameter in algorithm.parameters)
+        kernel = f"__global__ void {algorithm.kernel}({parameters}) {{\n{body}}}\n"
+        given = ", ".join(self._facts.arguments[p.name] for p in algorithm.parameters)
+        launch = f"{algorithm.kernel}<<<{self._facts.configuration}>>>({given});"
+        return Emitted(self._definitions(kernel), kernel, launch, 0, 0)
 
     def _named(self, tile: StagedTile) -> StagedTile:
         names = self._context.names
