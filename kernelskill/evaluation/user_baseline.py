@@ -26,7 +26,7 @@ class BaselineSource(Protocol):
 def time_user_baseline(
     task: Task, values: object, pool: SeedPool, evidence: Evidence
 ) -> tuple[tuple[Timing, ...], tuple[str, ...]]:
-    """Return the times of `baseline()` on every timed case, and why there are none.
+    """Return the times of `baseline()` on every timed case, and what to know of them or why there are none.
 
     Args:
         task: Says whether there is one.
@@ -38,12 +38,14 @@ def time_user_baseline(
         return (), ()
     if evidence != "measured" or not isinstance(values, BaselineSource):
         return (), ("baseline() of the test was not timed: this device only estimates",)
-    timings = []
+    timings, notes = [], dict[str, None]()
     for case in task.timed_cases:
         try:
             found = values.baseline(case.index, pool.seeds[0])
         except TaskError as error:
             return (), (f"baseline() of the test was not timed: {error.message}",)
+        if found.disagreement:
+            notes[f"baseline() of the test differs from its reference: {found.disagreement}"] = None
         low, high = np.percentile(found.samples_ms, [25, 75])
         timings.append(
             Timing(
@@ -53,6 +55,7 @@ def time_user_baseline(
                 low_ms=float(low),
                 high_ms=float(high),
                 evidence="measured",
+                call=found.call or found.library,
             )
         )
-    return tuple(timings), ()
+    return tuple(timings), tuple(notes)

@@ -86,6 +86,8 @@ class Timing(Record):
     """Kernel display name to its share of the device time, where known."""
     moved_bytes: float | None = None
     """Bytes that reach device memory, as counted or estimated."""
+    call: str = ""
+    """What was timed where it is no candidate: the call that the docstring of `baseline()` names."""
 
 
 class PairedTiming(Record):

@@ -56,5 +56,9 @@ class BaselineTiming(Record):
     """How long the user's own baseline takes on the GPU of this process."""
 
     library: str
+    call: str = ""
+    """What it calls, as its docstring says."""
     samples_ms: tuple[float, ...]
     median_ms: float
+    disagreement: str = ""
+    """How its results differ from the reference in the small cases; empty where they do not."""

@@ -1,4 +1,9 @@
-"""Time the user's own baseline in CuPy or PyTorch. Runs in the test process; needs a GPU there."""
+"""Time the user's own baseline in CuPy or PyTorch. Runs in the test process; needs a GPU there.
+
+`baseline` is called with what it names of the inputs and the case. Arrays arrive as `torch.Tensor` on the GPU
+where the function names torch, as `cupy.ndarray` otherwise; scalars as they are. It returns the first output or a
+dict of outputs; an output that is also an input may be updated in place.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from kernelskill.errors import TaskError
+from kernelskill.tasks.agreement import disagreement
 from kernelskill.tasks.arrays import Array
 from kernelskill.tasks.description import BaselineTiming
 from kernelskill.tasks.testfile import TestFile
@@ -19,6 +25,9 @@ WARM_UP = 5
 SAMPLES = 30
 FLUSH_BYTES = 256 << 20
 """Written between samples, so that none finds its data in the L2 cache."""
+FLUSHES = 8
+"""So many that the host has queued the whole call before the device comes to it: a library's own work is timed, not
+the interpreter between its kernels."""
 
 
 class _Library(Protocol):
@@ -39,13 +48,20 @@ def time_baseline(test: TestFile, case: int, seed: int) -> BaselineTiming:
     if not isinstance(function, types.FunctionType):
         raise TaskError("test.py defines no baseline")
     library = _open(_wanted(function))
+    note = disagreement(test, lambda inputs: {name: _moved(library, v) for name, v in inputs.items()})
     given = test.make_inputs(case, seed)
     inputs = {name: _moved(library, value) for name, value in given.items()}
     call = test.baseline(case, inputs)
     for _ in range(WARM_UP):
         library.sample_ms(call)
     samples = tuple(library.sample_ms(call) for _ in range(SAMPLES))
-    return BaselineTiming(library=library.name, samples_ms=samples, median_ms=statistics.median(samples))
+    return BaselineTiming(
+        library=library.name,
+        call=" ".join((function.__doc__ or "").split()),
+        samples_ms=samples,
+        median_ms=statistics.median(samples),
+        disagreement=note,
+    )
 
 
 def _moved(library: _Library, value: Any) -> Any:
@@ -54,7 +70,7 @@ def _moved(library: _Library, value: Any) -> Any:
 
 def _wanted(function: types.FunctionType) -> str:
     """Return `torch` or `cupy`, by what the function's code names."""
-    names = set(function.__code__.co_names)
+    names = {part for name in function.__code__.co_names for part in name.split(".")}
     modules = {
         value.__name__.partition(".")[0]
         for name, value in function.__globals__.items()
@@ -90,7 +106,8 @@ class _Torch:
     def sample_ms(self, call: Callable[[], Any]) -> float:
         cuda = self._torch.cuda
         start, end = cuda.Event(enable_timing=True), cuda.Event(enable_timing=True)
-        self._flush.zero_()
+        for _ in range(FLUSHES):
+            self._flush.zero_()
         start.record()
         call()
         end.record()
@@ -114,7 +131,8 @@ class _CuPy:
     def sample_ms(self, call: Callable[[], Any]) -> float:
         cuda = self._cupy.cuda
         start, end = cuda.Event(), cuda.Event()
-        self._flush.fill(0)
+        for _ in range(FLUSHES):
+            self._flush.fill(0)
         start.record()
         call()
         end.record()

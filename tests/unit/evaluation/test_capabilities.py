@@ -81,13 +81,20 @@ def test_sizes_of_the_timed_cases_are_recorded(laboratory):
 class Values:
     """A test process whose baseline takes 2 ms, or cannot run."""
 
-    def __init__(self, reason=""):
+    def __init__(self, reason="", disagreement=""):
         self.reason = reason
+        self.disagreement = disagreement
 
     def baseline(self, case, seed):
         if self.reason:
             raise TaskError(self.reason)
-        return BaselineTiming(library="cupy", samples_ms=(1.0, 2.0, 3.0), median_ms=2.0)
+        return BaselineTiming(
+            library="cupy",
+            call="CUB",
+            samples_ms=(1.0, 2.0, 3.0),
+            median_ms=2.0,
+            disagreement=self.disagreement,
+        )
 
 
 @pytest.mark.parametrize(
@@ -106,7 +113,17 @@ def test_a_baseline_that_cannot_be_timed_is_a_note(values, evidence, reason):
 def test_the_users_baseline_is_timed_on_every_timed_case():
     task = scripted.make_task(scripted.source("right"), has_baseline=True)
     timings, notes = time_user_baseline(task, Values(), SeedPool((1,)), "measured")
-    assert [(t.case, t.median_ms, t.low_ms, t.high_ms) for t in timings] == [(2, 2.0, 1.5, 2.5)]
+    assert [(t.case, t.median_ms, t.low_ms, t.high_ms, t.call) for t in timings] == [
+        (2, 2.0, 1.5, 2.5, "CUB")
+    ]
     assert notes == ()
     plain = scripted.make_task(scripted.source("right"))
     assert time_user_baseline(plain, Values(), SeedPool((1,)), "measured") == ((), ())
+
+
+def test_a_baseline_that_does_another_job_is_told():
+    task = scripted.make_task(scripted.source("right"), has_baseline=True)
+    values = Values(disagreement="CASES[0]: y is 1 instead of 2")
+    timings, notes = time_user_baseline(task, values, SeedPool((1,)), "measured")
+    assert len(timings) == 1
+    assert notes == ("baseline() of the test differs from its reference: CASES[0]: y is 1 instead of 2",)
