@@ -169,7 +169,7 @@ class UseTensorCores:
             Option(
                 "tile", ("128x128", "64x64", "128x64", "64x128", "32x32"), "points of a block: rows x columns"
             ),
-            Option("warps", ("2x2", "2x4", "4x2", "1x2"), "warps of a block: rows x columns"),
+            Option("warps", ("2x4", "4x2", "2x2", "1x2"), "warps of a block: rows x columns"),
             Option("depth", ("32", "16", "64"), "steps staged together"),
         )
         return first_that_fits(self, plan, offered)
