@@ -267,3 +267,80 @@ def test_local_array_by_data() -> None:
 )
 def test_local_array_declines(text: str, reason: str) -> None:
     assert reason in refusals(LOCAL, local_kernel(text))[0]
+
+
+NARROW = "memory/narrow_index"
+
+
+def wide_kernel(
+    text: str, parameters: str = "const float* x, float* y, long n", launch: str = "k<<<g, 64>>>"
+) -> str:
+    names = ", ".join(part.split()[-1].lstrip("*") for part in parameters.split(","))
+    return (
+        "#define AT(i, j) ((i) * 3 + (j))\n__device__ long other(long v) { return v + 1; }\n"
+        f"__global__ void k({parameters}) {{\n{text}\n}}\n"
+        f'extern "C" void f({parameters}) {{ int g = (n + 63) / 64;\n{launch}({names}); }}\n'
+    )
+
+
+INDEX = "long i = (long)blockIdx.x * blockDim.x + threadIdx.x;\nif (i < n) "
+
+
+def test_narrow_index() -> None:
+    text = f"{INDEX} y[i] = x[i * 3];"
+    lines = [line for line in changed_lines(NARROW, wide_kernel(text)) if line[0] == "+"]
+    assert lines == [
+        "+ template <typename Index>",
+        "+ __global__ void k(const float* x, float* y, Index n) {",
+        "+ Index i = (Index)blockIdx.x * blockDim.x + threadIdx.x;",
+        "+ // 32-bit indices where all of them fit.",
+        "+ if (n >= 0",
+        "+ && (double)g * 192 + 192 <= 2147483647.0",
+        "+ && (double)n <= 2147483647.0) {",
+        "+ k<int><<<g, 64>>>(x, y, n);",
+        "+ } else {",
+        "+ k<long><<<g, 64>>>(x, y, n);",
+        "+ } }",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (f"{INDEX} y[i] = x[i - 1];", "how large i - 1 can get"),
+        (f"{INDEX} y[i] = x[-i + n];", "how large"),
+        (f"{INDEX} y[i] = x[AT(i, 1)];", "macro 'AT'"),
+        (f"{INDEX} y[i] = x[max(i, n)];", "'max' may compute"),
+        (f"{INDEX} {{ long j = other(i); y[i] = x[j]; }}", "how large other(i)"),
+        (f"{INDEX} {{ long* p = &i; *p = 3; y[i] = 1; }}", "how large i can get"),
+        (f"{INDEX} {{ i += 3; y[i] = 1; }}", "how large i can get"),
+        (f"{INDEX} {{ int s = 0; s += i; y[i] = s; }}", "before it stores"),
+        (f"{INDEX} for (long k = n; k > 0; --k) y[i] += x[k];", "how large k can get"),
+        (f"{INDEX} {{ auto j = i * 2; y[j] = 1; }}", "is deduced"),
+        (f"{INDEX} {{ size_t j = i; y[j] = 1; }}", "signed and in unsigned"),
+        (f"{INDEX} y[i] = sizeof(i);", "takes the size"),
+        (f"{INDEX} y[i] = i > 3 ? x[n > 3 ? i : n] : 0;", "how large"),
+        (f"{INDEX} {{ long s = x[i]; y[i] = s; }}", "how large x[i] can get"),
+        (f"{INDEX} y[i] = (size_t)&x[i] % 16;", "signed and in unsigned"),
+        ("int i = threadIdx.x; y[i] = x[i];", "computes no index in 64 bits"),
+    ],
+)
+def test_narrow_index_declines(text: str, reason: str) -> None:
+    parameters = (
+        "const float* x, float* y, int n" if text.startswith("int") else "const float* x, float* y, long n"
+    )
+    assert reason in refusals(NARROW, wide_kernel(text, parameters))[0]
+
+
+def test_narrow_index_needs_plain_launches() -> None:
+    text = f"{INDEX} y[i] = x[i];"
+    assert (
+        "inside an expression"
+        in refusals(NARROW, wide_kernel(text, launch="n > 3 ? k<<<g, 64>>>(x, y, n) : k<<<1, 64>>>"))[0]
+    )
+    assert "no plain integer" in refusals(NARROW, wide_kernel(text).replace("(x, y, n);", "(x, y, n++);"))[0]
+    assert "does more than give" in refusals(NARROW, wide_kernel(text, launch="k<<<g++, 64>>>"))[0]
+    template = (
+        wide_kernel(text).replace("__global__", "template <int N> __global__").replace("k<<<", "k<3><<<")
+    )
+    assert "a template already" in refusals(NARROW, template)[0]
