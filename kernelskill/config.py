@@ -34,8 +34,8 @@ class RunConfig(Record):
     """Seconds of wall time."""
     slate: int = Field(default=6, ge=1)
     """Proposals evaluated a round."""
-    points: int = Field(default=6, ge=1)
-    """Values of a proposal's parameters that are timed briefly before the best is evaluated; 1: no search."""
+    points: int = Field(default=12, ge=0)
+    """Parameter values that are timed briefly a round, to choose what is evaluated; 0: none are searched."""
     frontier: int = Field(default=3, ge=1, le=8)
     """Candidates kept alive."""
     strategy: str = "beam"

@@ -9,6 +9,7 @@ from langgraph.runtime import Runtime
 
 from kernelskill.agents.brief import Brief
 from kernelskill.agents.coordinator import combinations_to_try
+from kernelskill.agents.families import size_of
 from kernelskill.agents.profiler import diagnose_candidate
 from kernelskill.agents.specialist import combined, propose
 from kernelskill.errors import RunInterrupted
@@ -16,10 +17,13 @@ from kernelskill.graph import outcomes
 from kernelskill.graph.context import DIAGNOSES, OFFERS, PROPOSALS, SLATES, RoundContext
 from kernelskill.graph.dispatching import dispatched
 from kernelskill.graph.learning import experiences
-from kernelskill.graph.searching import searched
+from kernelskill.graph.searching import MOST_BUILT, FamilySearch, allowance
 from kernelskill.graph.state import RoundState, SpecialistTask
 from kernelskill.schema.event import Diagnosed, Judged, Learned, Proposed, Ranked, RoundFinished
 from kernelskill.schema.proposal import Refusal
+
+LEAST_BUILT = 2
+"""Points below which there is nothing to choose from."""
 
 MOST_COMBINATIONS = 2
 """Groups of accepted changes tried together in a round."""
@@ -108,13 +112,21 @@ def policy(state: RoundState, runtime: Runtime[RoundContext]) -> RoundState:
 def parameters(state: RoundState, runtime: Runtime[RoundContext]) -> RoundState:
     """Search the open parameters of what was chosen, briefly; the best points take its place."""
     context = runtime.context
+    left = allowance(context, state["round"])
+    searches: dict[str, FamilySearch] = {}
+    for proposal in map(context.proposal, state["pending"]):
+        limit = min(left, MOST_BUILT, size_of(proposal.choices))
+        if limit >= LEAST_BUILT:
+            searches[proposal.id] = FamilySearch(context, state["round"], proposal, limit)
+            left -= limit
+    for search in searches.values():
+        search.prefetch()
     pending: list[str] = []
     for identity in state["pending"]:
-        proposal = context.proposal(identity)
-        if proposal.choices and context.config.points > 1 and not context.is_spent():
-            pending.extend(searched(context, state["round"], proposal))
-        else:
+        if identity not in searches or context.is_spent():
             pending.append(identity)
+        else:
+            pending.extend(searches[identity].run().goes_on)
     return {"pending": list(dict.fromkeys(pending))}
 
 

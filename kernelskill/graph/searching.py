@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import log
+from typing import Literal
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from kernelskill.graph.context import PROPOSALS, SEARCHES, SLATES, RoundContext
 from kernelskill.policy.features import FEATURE_NAMES, SCHEMA_VERSION
 from kernelskill.schema.base import canonical_json, sha256_text
 from kernelskill.schema.candidate import Step
-from kernelskill.schema.evaluation import Evaluation, VerdictKind
+from kernelskill.schema.evaluation import Evaluation, Request, VerdictKind
 from kernelskill.schema.event import Evaluated, Searched
 from kernelskill.schema.proposal import Effect, Proposal, RankedProposal, Refusal, Slate
 from kernelskill.schema.search import ParameterSearch
@@ -28,37 +29,79 @@ from kernelskill.skills.transformation import SkillRefused
 MOST_POINTS = 48
 """Points of a family that the policy puts in order; the slate keeps a row of each."""
 
+MOST_BUILT = 6
+"""Points of one family that are built in a round."""
+
+_BUDGET_SHARE = 0.4
+"""Of the device time that is left when a round begins, for its searches."""
+
 _PLACE_COST = 0.02
 """ln(speedup) that a value is taken to lose a place down its list; so much the skill's author knew."""
 _POINT_DEVIATION = 0.03
 """Points of one family share the doubt about their skill; this is what sets them apart."""
 
 
-def searched(context: RoundContext, number: int, family: Proposal) -> list[str]:
-    """Search a family's points at the cheap stage.
+def allowance(context: RoundContext, number: int) -> int:
+    """Return how many points a round may build.
 
-    Returns:
-        Ids of the proposals for the full stage: the best, or one that shows why none is right.
+    Of a limited device time a part is left to the full stage. Only what was known when the round began
+    counts, so that a round that was killed and taken up again comes to the same number.
     """
-    slate = _point_slate(context, number, family)
-    if context.run.has(SEARCHES, slate.id):
-        found = context.run.get(SEARCHES, slate.id, ParameterSearch)
-    else:
-        order = [_values_of(family, row.steps) for row in slate.ranked]
+    budget = context.budget.device_seconds
+    if budget is None:
+        return context.config.points
+    earlier = [e.seconds for e in context.log.events if isinstance(e, Evaluated) and e.round < number]
+    first = outcomes.device_seconds(context.member(context.task.original).evaluation)
+    mean = (first + sum(earlier)) / (1 + len(earlier))
+    left = max(0.0, budget - first - sum(earlier))
+    return min(context.config.points, int(_BUDGET_SHARE * left / mean) if mean > 0 else context.config.points)
+
+
+class FamilySearch:
+    """The search of one chosen family in one round.
+
+    Args:
+        context: The run.
+        number: The round.
+        family: The chosen proposal.
+        limit: Points that may be built.
+    """
+
+    def __init__(self, context: RoundContext, number: int, family: Proposal, limit: int) -> None:
+        self._context, self._number, self._family = context, number, family
+        self._slate = _point_slate(context, number, family, limit)
+        order = [_values_of(family, row.steps) for row in self._slate.ranked]
         own = _values_of(family, family.steps)
-        trials = PointSearch(
+        self._search = PointSearch(
             family=family,
             order=[own, *(values for values in order if values != own)],
-            limit=context.config.points,
+            limit=limit,
             seed=int(sha256_text(canonical_json([context.config.seed, number, family.id]))[:8], 16),
             bench=_Bench(context, number, family),
-        ).run()
-        found = ParameterSearch(
-            slate=slate.id, family=family.id, points=size_of(family.choices), trials=trials
         )
-        context.run.put(SEARCHES, slate.id, found)
-    _record(context, number, family, slate, found)
-    return list(found.goes_on)
+
+    @property
+    def is_done(self) -> bool:
+        """Whether an earlier attempt finished it."""
+        return self._context.run.has(SEARCHES, self._slate.id)
+
+    def prefetch(self) -> None:
+        """Start building the first points."""
+        if not self.is_done:
+            self._search.prefetch()
+
+    def run(self) -> ParameterSearch:
+        """Search the points at the cheap stage and record what they brought."""
+        run, slate = self._context.run, self._slate
+        if self.is_done:
+            found = run.get(SEARCHES, slate.id, ParameterSearch)
+        else:
+            size = size_of(self._family.choices)
+            trials = self._search.run()
+            found = ParameterSearch(slate=slate.id, family=self._family.id, points=size, trials=trials)
+            run.put(SEARCHES, slate.id, found)
+        _record(self._context, self._number, self._family, slate, found)
+        return found
 
 
 def _record(
@@ -84,7 +127,7 @@ def _record(
     )
 
 
-def _point_slate(context: RoundContext, number: int, family: Proposal) -> Slate:
+def _point_slate(context: RoundContext, number: int, family: Proposal, limit: int) -> Slate:
     """Put the points of a family in order; the same round of the same run always gives the same order."""
     identity = sha256_text(canonical_json([context.run_id, number, "points", family.id]))[:16]
     if context.run.has(SLATES, identity):
@@ -96,7 +139,7 @@ def _point_slate(context: RoundContext, number: int, family: Proposal) -> Slate:
         offered,
         {family.base: diagnosis.bottlenecks},
         {family.base: features},
-        take=context.config.points,
+        take=limit,
         rng=np.random.default_rng([context.config.seed, number, int(family.id[:8], 16)]),
     )
     rows = [row.model_copy(update={"proposal": point_id(family.base, row.steps)}) for row in ranked]
@@ -139,6 +182,11 @@ def _values_of(family: Proposal, steps: Sequence[Step]) -> Values:
     return tuple(dict(steps[choice.steps[0]].parameters)[choice.name] for choice in family.choices)
 
 
+def _check_of(request: Request) -> Request:
+    """Return the check that comes before a timing."""
+    return request.model_copy(update={"stage": "check", "incumbent": None})
+
+
 @dataclass(frozen=True)
 class _Bench:
     """Implements `search.parameters.Workbench` on the records of a run."""
@@ -179,14 +227,12 @@ class _Bench:
     def before_timing(self, proposal: Proposal, check: Evaluation) -> str:
         base = self.context.member(self.family.base).evaluation
         task, gpu = self.context.task, self.context.evaluator.gpu
-        reason = after_building(check.kernels, proposal.candidate, base.kernels, gpu, task.flags)
-        if reason:
-            self._log(proposal, check, reason)
-        return reason
+        return after_building(check.kernels, proposal.candidate, base.kernels, gpu, task.flags)
 
-    def prefetch(self, proposals: Sequence[Proposal]) -> None:
+    def prefetch(self, proposals: Sequence[Proposal], stage: Literal["check", "time"]) -> None:
+        requests = [self.context.request(proposal, depth="cheap") for proposal in proposals]
         self.context.evaluator.prefetch(
-            [self.context.request(proposal, depth="cheap") for proposal in proposals]
+            requests if stage == "time" else [_check_of(request) for request in requests]
         )
 
     def check(self, proposal: Proposal) -> Evaluation | None:
@@ -195,16 +241,19 @@ class _Bench:
         if self.context.is_spent():
             return None
         request = self.context.request(proposal, depth="cheap")
-        check = self.context.evaluator.evaluate(
-            request.model_copy(update={"stage": "check", "incumbent": None})
-        )
+        check = self.context.evaluator.evaluate(_check_of(request))
         if not check.passed:
             self._log(proposal, check, check.detail)
         return check
 
+    def drop(self, proposal: Proposal, check: Evaluation, reason: str) -> None:
+        self._log(proposal, check, reason)
+
     def time(self, proposal: Proposal) -> tuple[Evaluation, VerdictKind, float | None] | None:
         if self.context.stop.is_set:
             raise RunInterrupted("stopped between two evaluations")
+        if self.context.is_spent():
+            return None
         evaluation = self.context.evaluator.evaluate(self.context.request(proposal, depth="cheap"))
         self._log(proposal, evaluation, evaluation.detail)
         verdict = judge(self.context.task, evaluation, incumbent_label="its base", noise=self.context.noise)

@@ -56,6 +56,11 @@ class ParameterSearch(Record):
         failed = [trial.proposal for trial in self.trials if trial.outcome == "failed"]
         return self.kept or tuple(failed[:1])
 
+    @property
+    def built(self) -> int:
+        """Number of points that were built and cost device time."""
+        return sum(bool(trial.evaluation) for trial in self.trials)
+
     def count(self, *outcomes: PointOutcome) -> int:
         """Return how many points ended so."""
         return sum(trial.outcome in outcomes for trial in self.trials)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Literal, Protocol
 
 import optuna
 from optuna.distributions import CategoricalDistribution
@@ -46,11 +46,14 @@ class Workbench(Protocol):
     def before_timing(self, proposal: Proposal, check: Evaluation) -> str:
         """Return why the compiled kernels rule a point out, or nothing."""
 
-    def prefetch(self, proposals: Sequence[Proposal]) -> None:
-        """Start building points that will be asked for."""
+    def prefetch(self, proposals: Sequence[Proposal], stage: Literal["check", "time"]) -> None:
+        """Start on points that will be asked for at a stage."""
 
     def check(self, proposal: Proposal) -> Evaluation | None:
         """Build and check a point briefly; None where the budget is spent."""
+
+    def drop(self, proposal: Proposal, check: Evaluation, reason: str) -> None:
+        """Take note of a point that was checked and is not timed."""
 
     def time(self, proposal: Proposal) -> tuple[Evaluation, VerdictKind, float | None] | None:
         """Time a point briefly: evaluation, verdict and ln(speedup); None where the budget is spent."""
@@ -78,15 +81,20 @@ class PointSearch:
     _built: int = 0
     _is_over: bool = False
 
+    def prefetch(self) -> None:
+        """Start on the first points; they are the same whatever anything brings."""
+        made = [self._make(values, set()) for values in list(dict.fromkeys(self.order))[: self._first]]
+        self.bench.prefetch([point for point in made if isinstance(point, Proposal)], "check")
+
     def run(self) -> tuple[PointTrial, ...]:
         """Return every point that was looked at, in order; the best are marked as kept."""
         names = _names(self.family.choices)
         study = _study(self.seed, startup=self.limit)
         left = dict.fromkeys(self.order)
-        first = -(-self.limit // 2)
         while left and self._built < self.limit and not self._is_over:
-            if self._built < first:
-                asked = [_ask_for(study, names, values) for values in list(left)[: first - self._built]]
+            if self._built < self._first:
+                few = list(left)[: self._first - self._built]
+                asked = [_ask_for(study, names, values) for values in few]
             else:
                 asked = _ask(study, names, left, min(BATCH, self.limit - self._built))
             for values, _ in asked:
@@ -94,27 +102,32 @@ class PointSearch:
             self._try(study, asked)
         return mark_kept(self._trials, max(1, self._built // REDUCTION))
 
+    @property
+    def _first(self) -> int:
+        """Points whose choice is the policy's alone."""
+        return -(-self.limit // 2)
+
     def _try(self, study: optuna.Study, asked: Sequence[tuple[Values, optuna.trial.Trial]]) -> None:
-        ready: list[tuple[Proposal, optuna.trial.Trial]] = []
-        for values, trial in asked:
-            made = self._make(values, {proposal.candidate.digest for proposal, _ in ready})
+        """Look at a batch of points: all are checked before the first is timed."""
+        ready: list[Proposal] = []
+        outcomes: list[PointTrial | Proposal] = []
+        for values, _ in asked:
+            made = self._make(values, {proposal.candidate.digest for proposal in ready})
+            outcomes.append(made)
             if isinstance(made, Proposal):
-                ready.append((made, trial))
-            else:
-                self._trials.append(made)
-                study.tell(trial, state=TrialState.PRUNED)
-        self.bench.prefetch([proposal for proposal, _ in ready])
-        for proposal, trial in ready:
-            found = None if self._is_over else self._evaluate(proposal)
-            if found is None:
+                ready.append(made)
+        found = self._evaluate(ready)
+        for made, (_, trial) in zip(outcomes, asked, strict=True):
+            outcome = found.get(made.id) if isinstance(made, Proposal) else made
+            if outcome is None:
                 self._is_over = True
                 study.tell(trial, state=TrialState.FAIL)
                 continue
-            self._trials.append(found)
-            if found.log_speedup is None:
+            self._trials.append(outcome)
+            if outcome.log_speedup is None:
                 study.tell(trial, state=TrialState.PRUNED)
             else:
-                study.tell(trial, found.log_speedup)
+                study.tell(trial, outcome.log_speedup)
 
     def _make(self, values: Values, siblings: set[str]) -> Proposal | PointTrial:
         steps = steps_at(self.family.steps, self.family.choices, values)
@@ -131,25 +144,46 @@ class PointSearch:
             return PointTrial(steps=steps, proposal=made.id, outcome="pruned", detail=reason)
         return made
 
-    def _evaluate(self, proposal: Proposal) -> PointTrial | None:
-        check = self.bench.check(proposal)
-        if check is None:
-            return None
-        self._built += 1
-        if not check.passed:
-            return _trial(proposal, "failed", check, VerdictKind.REFUSED, detail=check.detail)
+    def _evaluate(self, proposals: Sequence[Proposal]) -> dict[str, PointTrial]:
+        """Check and time proposals; those missing were left for want of budget."""
+        self.bench.prefetch(proposals, "check")
+        found: dict[str, PointTrial] = {}
+        right: list[tuple[Proposal, Evaluation]] = []
+        for proposal in proposals:
+            check = self.bench.check(proposal)
+            if check is None:
+                return found
+            self._built += 1
+            if check.passed:
+                right.append((proposal, check))
+                self._spills.append(spilled_bytes(check.kernels))
+            else:
+                found[proposal.id] = _trial(
+                    proposal, "failed", check, VerdictKind.REFUSED, detail=check.detail
+                )
+        worth_it = []
+        for proposal, check in right:
+            reason = self._why_pruned(proposal, check)
+            if reason:
+                self.bench.drop(proposal, check, reason)
+                found[proposal.id] = _trial(proposal, "pruned", check, None, detail=reason)
+            else:
+                worth_it.append(proposal)
+        self.bench.prefetch(worth_it, "time")
+        for proposal in worth_it:
+            timed = self.bench.time(proposal)
+            if timed is None:
+                return found
+            evaluation, verdict, gain = timed
+            outcome: PointOutcome = "failed" if gain is None else "timed"
+            found[proposal.id] = _trial(proposal, outcome, evaluation, verdict, gain=gain)
+        return found
+
+    def _why_pruned(self, proposal: Proposal, check: Evaluation) -> str:
         spilled = spilled_bytes(check.kernels)
-        reason = self.bench.before_timing(proposal, check)
-        if not reason and spilled and 0 in self._spills:
-            reason = f"{spilled} bytes spill, and none do at another point"
-        if reason:
-            return _trial(proposal, "pruned", check, None, detail=reason)
-        self._spills.append(spilled)
-        timed = self.bench.time(proposal)
-        if timed is None:
-            return None
-        evaluation, verdict, gain = timed
-        return _trial(proposal, "timed" if gain is not None else "failed", evaluation, verdict, gain=gain)
+        if spilled and 0 in self._spills:
+            return f"{spilled} bytes spill, and none do at another point"
+        return self.bench.before_timing(proposal, check)
 
 
 def mark_kept(trials: Sequence[PointTrial], count: int) -> tuple[PointTrial, ...]:

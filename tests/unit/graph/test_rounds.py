@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from kernelskill.errors import RunInterrupted
+from kernelskill.graph import outcomes
 from kernelskill.graph.context import SEARCHES, RoundContext
+from kernelskill.graph.searching import allowance
 from kernelskill.runs import fold
 from kernelskill.schema.event import Evaluated, Judged, Proposed, Searched
 from kernelskill.schema.search import ParameterSearch
@@ -74,11 +76,25 @@ def test_a_second_round_tries_only_what_is_left(shop: Callable[..., Any]) -> Non
 
 
 def test_without_a_search_the_first_value_stands(shop: Callable[..., Any]) -> None:
-    made = shop(slate=1, points=1)
+    made = shop(slate=1, points=0)
     made.skill("compute/widen", "/* plain */", "/* wide */", WIDTHS, fields=PARAMETERS)
     context = made.run(made.context())
     assert not of_kind(context, Searched)
     assert [event.label for event in of_kind(context, Judged)] == ["widen(width=8) at k//* wide */"]
+
+
+def test_a_small_budget_is_left_to_the_full_stage(shop: Callable[..., Any]) -> None:
+    made = shop(slate=2, points=6)
+    for name in ("a", "b"):
+        made.skill(f"compute/{name}", "/* plain */", f"/* {name} */", WIDTHS, fields=PARAMETERS)
+    context = made.context()
+    assert allowance(made.run(context), 1) == 6
+    searches = of_kind(context, Searched)
+    assert [event.timed for event in searches] == [4, 2]
+    cost = outcomes.device_seconds(context.member(made.task.original).evaluation)
+    for budget, points in ((1000.0, 6), (11.0 * cost, 4), (2.0 * cost, 0), (0.5 * cost, 0)):
+        context.budget = context.budget.model_copy(update={"device_seconds": budget})
+        assert allowance(context, 1) == points
 
 
 def test_a_search_that_was_stopped_goes_on_where_it_was(shop: Callable[..., Any]) -> None:

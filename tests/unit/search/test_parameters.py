@@ -39,6 +39,7 @@ class Table:
     budget: int = 1000
     built: list[tuple[int, int]] = field(default_factory=list)
     fetched: int = 0
+    dropped: list[str] = field(default_factory=list)
 
     def make(self, steps: tuple[Step, ...]) -> Proposal | Refusal:
         tile, depth = self._point(steps)
@@ -55,8 +56,8 @@ class Table:
     def before_timing(self, proposal: Proposal, check: Evaluation) -> str:
         return ""
 
-    def prefetch(self, proposals: Sequence[Proposal]) -> None:
-        self.fetched += len(proposals)
+    def prefetch(self, proposals: Sequence[Proposal], stage: str) -> None:
+        self.fetched += len(proposals) if stage == "check" else 0
 
     def check(self, proposal: Proposal) -> Evaluation | None:
         if len(self.built) == self.budget:
@@ -69,6 +70,9 @@ class Table:
             name="k", display_name="k", registers=32, static_shared_bytes=0, spill_store_bytes=spilled
         )
         return evaluation(None, status=status).model_copy(update={"kernels": (kernel,)})
+
+    def drop(self, proposal: Proposal, check: Evaluation, reason: str) -> None:
+        self.dropped.append(reason)
 
     def time(self, proposal: Proposal) -> tuple[Evaluation, VerdictKind, float | None] | None:
         ms = self.milliseconds(*self._point(proposal.steps))
@@ -132,11 +136,24 @@ def test_what_is_refused_pruned_or_known_costs_no_build() -> None:
 
 
 def test_points_that_spill_are_not_timed_once_one_does_not() -> None:
-    trials = search(Table(spills=lambda t, d: 64 if t > 1 else 0), limit=6)
+    bench = Table(spills=lambda t, d: 64 if t > 1 else 0)
+    trials = search(bench, limit=6)
     assert trials[0].outcome in ("timed", "kept")
     spilling = [trial for trial in trials if dict(trial.steps[0].parameters)["tile"] != "1"]
     assert spilling
+    assert len(bench.dropped) == len(spilling)
     assert {trial.detail for trial in spilling} == {"64 bytes spill, and none do at another point"}
+
+
+def test_the_first_points_can_be_started_ahead_of_the_search() -> None:
+    bench = Table()
+    family = proposal("// 1 1\n", steps=[step("memory/tile", tile="1", depth="1")])
+    family = family.model_copy(update={"choices": CHOICES})
+    search_ = PointSearch(family, points(CHOICES, 48), 6, 3, bench)
+    search_.prefetch()
+    assert (bench.fetched, bench.built) == (3, [])
+    ahead = search_.run()
+    assert ahead == tuple(search(Table(), limit=6))
 
 
 def test_a_space_without_a_right_point_shows_one_that_failed() -> None:
