@@ -38,15 +38,18 @@ def _is_multiple(extent: Expression, needed: Expression) -> bool:
 
 
 def _plain(expression: Expression) -> Expression:
-    """Leave out conversions between integers: sizes keep their value."""
-    return rebuild(
-        expression,
-        lambda node: (
-            node.operand
-            if isinstance(node, Cast) and is_integer(node.kind) and is_integer(node.operand.type)
-            else None
-        ),
-    )
+    """Leave out conversions between integers, as sizes keep their value; `>>` is a division."""
+
+    def change(node: Expression) -> Expression | None:
+        if isinstance(node, Cast) and is_integer(node.kind) and is_integer(node.operand.type):
+            return node.operand
+        if isinstance(node, Binary) and node.op == ">>":
+            bits = integers.value_of(node.right)
+            if bits is not None and 0 <= bits < _BITS:
+                return Binary("/", node.left, integers.constant(1 << bits), node.kind)
+        return None
+
+    return rebuild(expression, change)
 
 
 def _unwrapped(extent: Expression) -> Expression:

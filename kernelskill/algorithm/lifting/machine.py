@@ -10,7 +10,9 @@ from tree_sitter import Node
 
 from kernelskill.algorithm import integers
 from kernelskill.algorithm.expression import Expression, Loop, Sym
+from kernelskill.algorithm.integers import Ranges
 from kernelskill.algorithm.lifting.arithmetic import condition, convert
+from kernelskill.algorithm.lifting.bounds import decided, narrowed
 from kernelskill.algorithm.lifting.types import TypeTable
 from kernelskill.algorithm.lifting.values import (
     Aggregate,
@@ -230,7 +232,11 @@ class Machine:
             return False
         if all(part in self.path for part in integers.conjuncts(test)):
             return True
-        return None
+        return decided(test, self.here()) if self.builtins else None
+
+    def here(self) -> Ranges:
+        """Return the ranges of symbols as the conditions on the way narrow them."""
+        return narrowed(self.ranges, self.path)
 
     def choose(self, test: Expression, first: Value | None, second: Value | None) -> Value | None:
         """Return `test ? first : second` of any kind of value."""

@@ -10,12 +10,11 @@ from math import gcd
 from kernelskill.algorithm import integers
 from kernelskill.algorithm.expression import Expression, Load, Loop, Sym
 from kernelskill.algorithm.integers import Ranges
+from kernelskill.algorithm.lifting.bounds import at_least, least, most
 from kernelskill.algorithm.lifting.machine import Machine, Read, select
 from kernelskill.algorithm.model import CannotLift, Store, StoreMode
 from kernelskill.algorithm.printing import show
 from kernelskill.algorithm.rewriting import substitute
-
-_DEPTH = 6
 
 
 class Overlap(Enum):
@@ -138,34 +137,7 @@ def _is_inside(value: Expression, loop: Loop, ranges: Ranges, *, at_ends: bool) 
     last = integers.add(loop.upper, integers.constant(1), -1)
     if at_ends and (value in (loop.lower, last)):
         return True
-    return _at_least(_least(value, ranges), loop.lower) and _at_least(last, _most(value, ranges))
-
-
-def _least(value: Expression, ranges: Ranges) -> Expression:
-    """Return a bound from below: symbols with a range at their first value."""
-    return _at_end(value, ranges, 0)
-
-
-def _most(value: Expression, ranges: Ranges) -> Expression:
-    """Return a bound from above: symbols with a range at their last value."""
-    return _at_end(value, ranges, 1)
-
-
-def _at_end(value: Expression, ranges: Ranges, end: int) -> Expression:
-    for _ in range(_DEPTH):
-        moved = next((name for name in sorted(value.symbols) if _moves(value, name, ranges)), None)
-        if moved is None:
-            break
-        factor = integers.value_of(integers.coefficient(value, moved) or value) or 1
-        lower, upper = ranges[moved]
-        last = integers.add(upper, integers.constant(1), -1)
-        value = substitute(value, {moved: last if (end == 1) == (factor > 0) else lower})
-    return value
-
-
-def _moves(value: Expression, name: str, ranges: Ranges) -> bool:
-    factor = integers.coefficient(value, name)
-    return name in ranges and factor is not None and integers.value_of(factor) is not None
+    return at_least(least(value, ranges), loop.lower) and at_least(last, most(value, ranges))
 
 
 def _is_own(value: Expression, loop: Loop, strided: Mapping[str, tuple[str, ...]]) -> bool:
@@ -173,11 +145,6 @@ def _is_own(value: Expression, loop: Loop, strided: Mapping[str, tuple[str, ...]
     if loop.name not in strided:
         return True
     return isinstance(value, Sym) and strided.get(value.name) == strided[loop.name]
-
-
-def _at_least(first: Expression, second: Expression) -> bool:
-    difference = integers.value_of(integers.subtract(first, second))
-    return difference is not None and difference >= 0
 
 
 def never_meet(first: Expression, second: Expression, own: tuple[Loop, ...]) -> bool:

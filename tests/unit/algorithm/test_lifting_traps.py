@@ -19,7 +19,7 @@ def refused(statements: str) -> str:
 
 def test_loads_mean_memory_at_entry() -> None:
     found = body("c[2 * i] = c[2 * i] + 1.f; c[2 * i + 1] = c[2 * i] * 2.f;")
-    assert stores(found) == ["c[i * 2] = c[i * 2] + 1.f", "c[i * 2 + 1] = (c[i * 2] + 1.f) * 2.f"]
+    assert stores(found) == ["c[2*i] = c[2*i] + 1.f", "c[2*i + 1] = (c[2*i] + 1.f) * 2.f"]
 
 
 def test_conditional_loads_stay_under_their_condition() -> None:
@@ -47,7 +47,7 @@ def test_division_truncates() -> None:
     }
     assert kept == {"/"}
     exact = body("int d = i - m; c[i] = 6 * d / 3;")
-    assert stores(exact) == ["c[i] = float(i * 2 - m * 2)"]
+    assert stores(exact) == ["c[i] = float(-2*m + 2*i)"]
 
 
 def test_names_are_not_captured() -> None:
@@ -61,7 +61,7 @@ extern "C" void f(const float* in, float* out, int rows, int depth) { k<<<(rows 
 """
     found = lifted(source).algorithm
     assert axes(found) == ["n in 0..row"]
-    assert stores(found) == ["out[n] = reduce[+; out2 in 0..i](in[i * out2 + i + n])"]
+    assert stores(found) == ["out[n] = reduce[+; out2 in 0..i](in[i*out2 + i + n])"]
 
 
 @pytest.mark.parametrize(
