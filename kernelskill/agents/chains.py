@@ -15,7 +15,7 @@ from kernelskill.agents.families import points, shifted, site_families, steps_at
 from kernelskill.agents.verifier import permitted
 from kernelskill.schema.candidate import Candidate, Step
 from kernelskill.schema.proposal import Part, Proposal, Skill
-from kernelskill.skills.apply import find_steps, make_proposal
+from kernelskill.skills.apply import SUFFIXES, find_steps, make_proposal
 from kernelskill.skills.library import SkillLibrary
 from kernelskill.skills.parsed_files import parsed
 from kernelskill.skills.transformation import SkillContext, SkillRefused
@@ -113,7 +113,8 @@ def _made(steps: tuple[Step, ...], brief: Brief, library: SkillLibrary) -> Propo
 
 def _touched(begun: Proposal, brief: Brief) -> set[str]:
     """Return the kernels that a chain has changed or made, in as far as they may be changed."""
-    before, after = _kernel_texts(brief.base), _kernel_texts(begun.candidate)
+    flags = brief.task.flags
+    before, after = _kernel_texts(brief.base, flags), _kernel_texts(begun.candidate, flags)
     touched = {name for name, text in after.items() if before.get(name) != text}
     # A launch may have changed and the kernel's text not.
     touched |= {step.site.partition("/")[0] for step in begun.steps} & set(after)
@@ -122,8 +123,8 @@ def _touched(begun: Proposal, brief: Brief) -> set[str]:
     return touched
 
 
-def _kernel_texts(candidate: Candidate) -> dict[str, str]:
-    units = [parsed(file.text, file.path) for file in candidate.files]
+def _kernel_texts(candidate: Candidate, flags: tuple[str, ...]) -> dict[str, str]:
+    units = [parsed(file.text, file.path, flags) for file in candidate.files if file.path.endswith(SUFFIXES)]
     return {kernel.name: unit.text_of(kernel.span) for unit in units for kernel in unit.kernels}
 
 

@@ -28,6 +28,7 @@ def render(view: RunView) -> str:
         _list("Assumptions", view.best.assumptions, "None: the result holds wherever the original does."),
         _list("Not verified", view.unverified, "Nothing was left out."),
         _tried(view),
+        _searches(view),
         _refusals(view),
         _alternatives(view),
         _list("Notes", view.notes, ""),
@@ -191,6 +192,24 @@ def _tried(view: RunView) -> str:
     text = "## What was tried\n\n" + _table(("round", "change", "verdict", "over its base", "why"), rows)
     hidden = len(view.tried) - _MOST_TRIED
     return text + (f"\n\nand {hidden} more in events.jsonl" if hidden > 0 else "")
+
+
+def _searches(view: RunView) -> str:
+    """Return what parameter searches looked at; only what they kept was evaluated in full."""
+    rows = [
+        (
+            str(event.round),
+            event.label,
+            str(event.points),
+            str(event.timed),
+            str(event.pruned),
+            str(event.failed),
+            ", ".join(f"`{label}`" for label in event.labels) or "-",
+        )
+        for event in view.searches[:_MOST_TRIED]
+    ]
+    header = ("round", "offered as", "points", "timed briefly", "ruled out", "failed", "went on")
+    return "## Parameters searched\n\n" + _table(header, rows) if rows else ""
 
 
 def _refusals(view: RunView) -> str:

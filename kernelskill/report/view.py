@@ -10,7 +10,7 @@ from kernelskill.graph.context import DIAGNOSES, MEMBERS
 from kernelskill.runs import RunFolder, RunState, fold
 from kernelskill.schema.device import Conditions, Evidence
 from kernelskill.schema.evaluation import Evaluation, Timing, Verdict, VerdictKind
-from kernelskill.schema.event import BaselineMeasured, Event, Judged, Note, Proposed, RunStarted
+from kernelskill.schema.event import BaselineMeasured, Event, Judged, Note, Proposed, RunStarted, Searched
 from kernelskill.schema.profile import Bottleneck, KernelProfile, Roofline
 from kernelskill.schema.proposal import Refusal
 from kernelskill.schema.run import Member
@@ -28,6 +28,8 @@ class CaseRow:
     speedup: float
     roof_original: Roofline | None
     roof_best: Roofline | None
+    library: Timing | None = None
+    """The test's own `baseline()`, where it was timed."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +84,8 @@ class RunView:
     tests_name: str
     """File name of the test in the run's snapshot of the task."""
     alternatives: tuple[Member, ...] = field(default=())
+    searches: tuple[Searched, ...] = field(default=())
+    """Searches over the parameters of what was chosen."""
 
     @property
     def has_reproducer(self) -> bool:
@@ -156,6 +160,7 @@ def build_view(folder: RunFolder, events: Sequence[Event]) -> RunView:
         ),
         tests_name=read_snapshot(folder.task).tests.main,
         alternatives=_alternatives(folder, state, best, original),
+        searches=tuple(e for e in events if isinstance(e, Searched)),
     )
 
 
@@ -177,6 +182,7 @@ def _cases(
             confirmed.original_timings if confirmed and confirmed.original_timings else original.timings
         )
     }
+    libraries = {t.case: t for t in original.baseline_timings}
     rows = []
     for case in task.timed_cases:
         before, after = first.get(case.index), own.get(case.index)
@@ -191,6 +197,7 @@ def _cases(
                 speedup=before.median_ms / after.median_ms,
                 roof_original=roof,
                 roof_best=None if roof is None else roof_at(roof, after.median_ms),
+                library=libraries.get(case.index),
             )
         )
     return tuple(rows)

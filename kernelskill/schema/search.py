@@ -30,6 +30,8 @@ class PointTrial(Record):
     """Of the cheap evaluation; it never decides about the frontier."""
     log_speedup: float | None = None
     """ln(base time / point's time) at the cheap stage."""
+    case_gains: tuple[float, ...] = ()
+    """The same of every timed case by itself."""
     evidence: Evidence = "none"
 
 

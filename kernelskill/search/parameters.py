@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from math import log
 from typing import Literal, Protocol
 
 import optuna
@@ -25,6 +26,8 @@ from kernelskill.search.screening import spilled_bytes
 
 REDUCTION = 4
 """One of so many points goes on from the cheap stage to the full one."""
+CASE_LEAD = 0.1
+"""ln(speedup) in one timed case that makes a point worth a full evaluation beside the best one."""
 BATCH = 2
 """Points that the sampler proposes before it hears how they did; the second is built meanwhile."""
 _ASKS = 16
@@ -187,16 +190,31 @@ class PointSearch:
 
 
 def mark_kept(trials: Sequence[PointTrial], count: int) -> tuple[PointTrial, ...]:
-    """Return the trials with the best timed ones marked as kept; of equals the earlier one is better."""
+    """Return the trials with those that go on marked as kept; of equals the earlier one is better.
+
+    The best ones go on, and one more that is clearly better than the best in some timed case: the
+    launcher may choose between them by its sizes.
+    """
     timed = sorted(
         (trial for trial in trials if trial.outcome == "timed"),
         key=lambda trial: -(trial.log_speedup or 0.0),
     )
     kept = {trial.proposal for trial in timed[:count]}
+    if timed:
+        leads = [(_lead(trial, timed[0]), trial) for trial in timed[count:]]
+        champions = [(lead, trial) for lead, trial in leads if lead > CASE_LEAD]
+        kept |= {max(champions, key=lambda pair: pair[0])[1].proposal} if champions else set()
     return tuple(
         trial.model_copy(update={"outcome": "kept"}) if trial in timed and trial.proposal in kept else trial
         for trial in trials
     )
+
+
+def _lead(trial: PointTrial, best: PointTrial) -> float:
+    """Return how much faster a point is than the best one in the case that suits it most."""
+    if len(trial.case_gains) < 2 or len(trial.case_gains) != len(best.case_gains):
+        return 0.0
+    return max(own - other for own, other in zip(trial.case_gains, best.case_gains, strict=True))
 
 
 def _trial(
@@ -217,6 +235,7 @@ def _trial(
         status=evaluation.status,
         verdict=verdict,
         log_speedup=gain,
+        case_gains=tuple(log(paired.median) for paired in evaluation.paired),
         evidence=evaluation.timings[0].evidence if evaluation.timings else "none",
     )
 

@@ -169,6 +169,21 @@ def test_a_space_smaller_than_the_limit_is_tried_whole() -> None:
     assert len(bench.built) == 3
 
 
+def test_a_point_that_leads_in_one_case_goes_on_beside_the_best() -> None:
+    def point(name: str, *gains: float) -> PointTrial:
+        whole = sum(gains) / len(gains)
+        return PointTrial(
+            steps=(step(tile=name),), proposal=name, outcome="timed", log_speedup=whole, case_gains=gains
+        )
+
+    best, near, small = point("best", 0.5, 0.5), point("near", 0.55, 0.4), point("small", 0.9, -0.5)
+    kept = [t.proposal for t in mark_kept([near, small, best], 1) if t.outcome == "kept"]
+    assert kept == ["small", "best"]
+    assert [t.proposal for t in mark_kept([near, best], 1) if t.outcome == "kept"] == ["best"]
+    one_case = [point("best", 0.5), point("other", 0.4)]
+    assert [t.proposal for t in mark_kept(one_case, 1) if t.outcome == "kept"] == ["best"]
+
+
 @pytest.mark.parametrize("limit", [1, 2, 3, 7])
 def test_never_more_is_built_than_allowed(limit: int) -> None:
     bench = Table()
