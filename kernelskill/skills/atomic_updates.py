@@ -123,7 +123,9 @@ def address_parts(unit: SourceUnit, address: Node) -> list[Node]:
     return [*parts, element] if element is not None else [inner]
 
 
-def refuse_moving_address(unit: SourceUnit, kernel: KernelDef, address: Node, before: int) -> None:
+def refuse_moving_address(
+    unit: SourceUnit, kernel: KernelDef, address: Node, before: int, *, everywhere: bool = False
+) -> None:
     """Decline an address that is not the same for all of a block's threads, all through the kernel.
 
     Args:
@@ -131,6 +133,7 @@ def refuse_moving_address(unit: SourceUnit, kernel: KernelDef, address: Node, be
         kernel: The kernel.
         address: An expression of it.
         before: Byte offset; variables in the address must be declared in the outermost block before it.
+        everywhere: Whether they may be declared in any block.
 
     Raises:
         SkillRefused: It may differ.
@@ -146,10 +149,12 @@ def refuse_moving_address(unit: SourceUnit, kernel: KernelDef, address: Node, be
             raise SkillRefused(f"which element {text} is depends on data")
         for node in walk(part):
             if node.type == "identifier" and unit.text_of(node) not in BUILTINS:
-                _refuse_changing_name(unit, kernel, node, text, before)
+                _refuse_changing_name(unit, kernel, node, text, None if everywhere else before)
 
 
-def _refuse_changing_name(unit: SourceUnit, kernel: KernelDef, name: Node, text: str, before: int) -> None:
+def _refuse_changing_name(
+    unit: SourceUnit, kernel: KernelDef, name: Node, text: str, before: int | None
+) -> None:
     flow = flow_of(unit, kernel)
     declared = flow.resolve(name)
     if declared is None:
@@ -157,6 +162,8 @@ def _refuse_changing_name(unit: SourceUnit, kernel: KernelDef, name: Node, text:
     if not flow.is_constant(declared):
         raise SkillRefused(f"{declared.name!r} changes which element {text} is")
     if isinstance(declared, ParameterDef) or declared.scope.type == "translation_unit":
+        return
+    if before is None:
         return
     if declared.scope != kernel.body or declared.name_span.start > before:
         raise SkillRefused(f"{declared.name!r} of {text} is not known to all threads")

@@ -6,7 +6,7 @@ from kernelskill.skills.device_code import BARRIERS, macros_in, reached_function
 from kernelskill.skills.expression_types import PURE_FUNCTIONS, ExpressionTypes, called_name, plain_type
 from kernelskill.skills.transformation import SkillContext, SkillRefused
 from kernelskill.source.accesses import Access, find_accesses
-from kernelskill.source.declarations import VariableDef
+from kernelskill.source.declarations import Storage, VariableDef
 from kernelskill.source.definitions import FunctionDef, KernelDef
 from kernelskill.source.loops import Loop
 from kernelskill.source.scopes import flow_of
@@ -60,7 +60,7 @@ def refuse_hidden_accesses(unit: SourceUnit, kernel: KernelDef, node: Node, cont
             continue
         name = called_name(unit, call).split("<")[0]
         if name in own:
-            _refuse_memory(*own[name], own)
+            _refuse_memory(*own[name], own, _binds_locals(unit, kernel, call, own[name][1]))
         elif not _is_harmless(unit, call, name) and not _is_macro(unit, name, context):
             raise SkillRefused(f"line {unit.line_of(call)} calls {name!r}, which may access memory")
 
@@ -79,13 +79,30 @@ def _is_harmless(unit: SourceUnit, call: Node, name: str) -> bool:
     return known or text.startswith(_CASTS) or name.startswith("__float2") or unit.macro(name) is not None
 
 
+def _binds_locals(unit: SourceUnit, kernel: KernelDef, call: Node, function: FunctionDef) -> bool:
+    """Whether a call hands only plain local variables to the references of a function."""
+    listed = call.child_by_field_name("arguments")
+    for argument, parameter in zip(
+        named(listed) if listed is not None else [], function.parameters, strict=False
+    ):
+        if parameter.is_reference:
+            declared = flow_of(unit, kernel).resolve(argument) if argument.type == "identifier" else None
+            is_local = isinstance(declared, VariableDef) and declared.storage is Storage.LOCAL
+            if not is_local or (isinstance(declared, VariableDef) and declared.is_reference):
+                return False
+    return True
+
+
 def _refuse_memory(
-    unit: SourceUnit, function: FunctionDef, own: dict[str, tuple[SourceUnit, FunctionDef]]
+    unit: SourceUnit,
+    function: FunctionDef,
+    own: dict[str, tuple[SourceUnit, FunctionDef]],
+    binds_locals: bool,
 ) -> None:
     """Decline a function of the user's that touches memory or calls another of the user's."""
     harmful = {"subscript_expression", "pointer_expression", "gnu_asm_expression"}
     touches = any(n.type in harmful for n in walk(function.body)) if function.body is not None else True
-    pointers = any(p.pointer_depth or p.is_reference for p in function.parameters)
+    pointers = any(p.pointer_depth or (p.is_reference and not binds_locals) for p in function.parameters)
     calls = set(words_in(unit, function.span)) - {function.name}
     macros = any("[" in m.possible for m in unit.macros if m.name in calls)
     globals_used = {v.name for v in unit.globals if not v.is_const} & calls

@@ -76,8 +76,10 @@ class _Update:
     """Where the update itself names the variable, by start byte."""
 
 
-def read_accumulators(unit: SourceUnit, kernel: KernelDef, loop: Loop) -> tuple[Accumulator, ...]:
-    """Return the variables declared outside a loop that it changes.
+def read_accumulators(
+    unit: SourceUnit, kernel: KernelDef, loop: Loop, besides: Declared | None = None
+) -> tuple[Accumulator, ...]:
+    """Return the variables declared outside a loop that it changes, `besides` left out.
 
     Raises:
         SkillRefused: A turn of the loop needs what another left in one of them.
@@ -86,7 +88,9 @@ def read_accumulators(unit: SourceUnit, kernel: KernelDef, loop: Loop) -> tuple[
     groups: dict[int, list[Write]] = {}
     for write in flow.writes:
         outside = not loop.span.contains(write.declared.name_span)
-        if loop.span.contains(span_of(write.node)) and outside and write.declared is not loop.declared:
+        if write.declared is besides or write.declared is loop.declared:
+            continue
+        if loop.span.contains(span_of(write.node)) and outside:
             groups.setdefault(id(write.declared), []).append(write)
     return tuple(_read_accumulator(unit, kernel, loop, writes) for writes in groups.values())
 

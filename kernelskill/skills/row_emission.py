@@ -5,17 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from kernelskill.skills.block_results import WORDS, block_result_function
+from kernelskill.skills.common_end import after_comment
 from kernelskill.skills.coverage import ceiling_text
 from kernelskill.skills.device_code import fresh_name, place_before
 from kernelskill.skills.launch_edits import components_of, edit_sets, write_shapes
-from kernelskill.skills.loop_edits import is_statement_of_block
+from kernelskill.skills.loop_edits import indent_lines, is_statement_of_block
 from kernelskill.skills.memory_runs import Order, Run
 from kernelskill.skills.row_accumulators import Accumulator, starts_neutral
 from kernelskill.skills.row_loops import SharedLoop
 from kernelskill.skills.row_program import RowProgram, refuse_unknown_names
+from kernelskill.skills.row_scans import Scan, scan_function
 from kernelskill.skills.transformation import Rewrite, SkillContext, SkillRefused
 from kernelskill.source.edits import EditSet
-from kernelskill.source.syntax import Node, Span, span_of
+from kernelskill.source.loops import loop_body_statements
+from kernelskill.source.syntax import Node, Span, named, span_of
 from kernelskill.source.unit import SourceUnit
 
 _WARP = 32
@@ -67,7 +71,10 @@ class RowWriter:
         if self._program.has_overlaps:
             self._write_overlaps()
         for shared in self._program.loops:
-            self._write_loop(shared)
+            if shared.scan is not None:
+                self._write_scan(shared, shared.scan)
+            else:
+                self._write_loop(shared)
         for store in self._program.stores:
             self._write_store(store)
         self._write_launches()
@@ -88,17 +95,20 @@ class RowWriter:
     def _write_index(self) -> None:
         """Declare the lane and give the row's index its new meaning."""
         names, group = self._names, self._group
-        declaration = self._program.guard.variable.declaration
+        guard = self._program.guard
+        assert self._program.kernel.body is not None
+        place = guard.variable.declaration if guard is not None else named(self._program.kernel.body)[0]
         if group.is_block:
             lines = [
-                "// The threads of a block share a row.",
+                f"// The threads of a block share {'a row' if guard is not None else 'the work of one'}.",
                 f"const int {names.lane} = threadIdx.x, {names.group} = blockDim.x;",
             ]
             row = "blockIdx.x"
         else:
             number = "A warp" if group.lanes == _WARP else f"{group.lanes} lanes of a warp"
+            what = "a row" if guard is not None else "the work of one thread"
             lines = [
-                f"// {number} share{'s' if group.lanes == _WARP else ''} a row.",
+                f"// {number} share{'s' if group.lanes == _WARP else ''} {what}.",
                 f"constexpr int {names.group} = {group.lanes};",
                 f"const int {names.lane} = threadIdx.x % {names.group};",
             ]
@@ -106,9 +116,10 @@ class RowWriter:
                 ones = f"{(1 << group.lanes) - 1:#x}u"
                 lines.append(f"const unsigned {names.mask} = {ones} << (threadIdx.x % 32 - {names.lane});")
             row = f"blockIdx.x * (blockDim.x / {names.group}) + threadIdx.x / {names.group}"
-        indent = self._unit.indent_of(declaration)
-        self._edits.insert_line_before(declaration, f"\n{indent}".join(lines))
-        self._edits.replace(self._program.index.node, row)
+        indent = self._unit.indent_of(place)
+        self._edits.insert_line_before(place, f"\n{indent}".join(lines))
+        if self._program.index is not None:
+            self._edits.replace(self._program.index.node, row)
 
     def _write_overlaps(self) -> None:
         """Test before the first loop whether the lanes may share the row."""
@@ -172,6 +183,70 @@ class RowWriter:
         place = loop.node if loop.pragma_span is None else loop.pragma_span
         self._surround(loop.node, place, before, after)
 
+    def _write_scan(self, shared: SharedLoop, scan: Scan) -> None:
+        """Write a loop over stretches of the row, in which each lane takes one turn."""
+        loop, names, unit = shared.loop, self._names, self._unit
+        assert loop.start is not None
+        assert loop.bound is not None
+        kind = getattr(loop.declared, "base_type", "int")
+        is_declared = loop.declared is not None and loop.span.contains(loop.declared.name_span)
+        base, amount, total = self._fresh("stretch"), self._fresh("amount"), self._fresh("total")
+        before = self._fresh("before")
+        bound = unit.text_of(loop.bound)
+        test = f"{loop.variable} {loop.comparison} {bound}"
+        head = f"for ({kind} {base} = {unit.text_of(loop.start)}; {base} {loop.comparison} {bound}; "
+        head += f"{base} += {names.lanes}) {{"
+        lines = [
+            f"{f'const {kind} ' if is_declared else ''}{loop.variable} = {base} + {names.lane};",
+            f"const {scan.kind} {amount} = {test} ? {scan.amount} : 0;",
+            *self._scan_lines(scan, amount, total, before),
+            f"if ({test}) {{",
+            f"    {scan.kind} {scan.name} = {before};",
+        ]
+        indent = unit.indent_of(loop.node)
+        inner = f"\n{indent}    "
+        statements = loop_body_statements(loop)
+        first, last = statements[0], statements[-1]
+        opening = head + inner + inner.join(lines) + f"\n{indent}        "
+        self._edits.replace(Span(loop.node.start_byte, first.start_byte), opening)
+        if unit.line_of(last) > unit.line_of(first):
+            indent_lines(unit, self._edits, Span(first.start_byte, last.end_byte), first=False)
+        closing = f"{inner}}}{inner}{scan.name} += {total};\n{indent}}}"
+        self._edits.replace(Span(after_comment(unit, last).end, loop.node.end_byte), closing)
+        around = self._sync_lines(loop.node, self._program.syncs_before) + self._neutral_lines(shared)
+        after = self._combine_lines(shared.accumulators)
+        after += self._sync_lines(loop.node, self._program.syncs_after)
+        place = loop.node if loop.pragma_span is None else loop.pragma_span
+        self._surround(loop.node, place, around, after)
+
+    def _scan_lines(self, scan: Scan, amount: str, total: str, before: str) -> list[str]:
+        """Return what sums up the lanes before; without company a lane starts from the sum so far."""
+        names, kind = self._names, scan.kind
+        lines = [f"{kind} {total} = {amount}, {before} = {scan.name};"]
+        guard = f"if ({names.lanes} > 1) " if self._program.has_overlaps else ""
+        if self._group.is_block:
+            return [*lines, f"{guard}{before} += {self._scan_function(kind)}({amount}, {total});"]
+        mask, step, group = names.mask, names.step, names.group
+        other = self._fresh("other_amount")
+        inner = [
+            f"for (int {step} = 1; {step} < {group}; {step} *= 2) {{",
+            f"    const {kind} {other} = __shfl_up_sync({mask}, {total}, {step}, {group});",
+            f"    if ({names.lane} >= {step}) {total} += {other};",
+            "}",
+            f"const {kind} {(last := self._fresh('sum_before'))} = __shfl_up_sync({mask}, {total}, 1, {group});",
+            f"if ({names.lane} > 0) {before} += {last};",
+            f"{total} = __shfl_sync({mask}, {total}, {group} - 1, {group});",
+        ]
+        return [*lines, f"{guard}{{", *(f"    {line}" for line in inner), "}"] if guard else [*lines, *inner]
+
+    def _scan_function(self, kind: str) -> str:
+        key = (kind, "scan")
+        if key not in self._functions:
+            self._functions[key] = self._fresh("sum_before_thread")
+            place = place_before(self._unit, self._program.kernel)
+            self._edits.insert_before(place, scan_function(self._functions[key], kind) + "\n")
+        return self._functions[key]
+
     def _neutral_lines(self, shared: SharedLoop) -> list[str]:
         found = []
         for one in shared.accumulators:
@@ -216,14 +291,14 @@ class RowWriter:
         key = (one.kind, one.way.template)
         if key in self._functions:
             return self._functions[key]
-        wanted = f"row_{_WORDS[one.way.operator]}"
+        wanted = f"row_{WORDS[one.way.operator]}"
         before = self._unit.data[: self._program.kernel.span.start].decode().replace("\r\n", "\n")
-        if _block_function(wanted, one) in before and wanted not in self._taken:
+        if block_result_function(wanted, one.kind, one.way) in before and wanted not in self._taken:
             self._functions[key] = wanted
             return wanted
         name = self._fresh(wanted)
         place = place_before(self._unit, self._program.kernel)
-        self._edits.insert_before(place, _block_function(name, one) + "\n")
+        self._edits.insert_before(place, block_result_function(name, one.kind, one.way) + "\n")
         self._functions[key] = name
         return name
 
@@ -263,6 +338,10 @@ class RowWriter:
             self._edits.insert_after(node, "".join(f"\n{indent}{line}" for line in after))
 
     def _write_launches(self) -> None:
+        if self._program.guard is None:
+            for entry in self._program.entries:
+                write_shapes(self._sets[entry.unit.path], entry, None, [str(self._group.block), "1", "1"])
+            return
         for entry, cover in zip(self._program.entries, self._program.covers, strict=True):
             grid = components_of(entry.launch.grid, entry.launch.line)
             rows = 1 if self._group.is_block else self._group.block // self._group.lanes
@@ -270,36 +349,6 @@ class RowWriter:
             block = [str(self._group.block), "1", "1"]
             edits = self._sets[entry.unit.path]
             write_shapes(edits, entry, grid, None if cover.block == self._group.block else block)
-
-
-_WORDS = {"+": "sum", "*": "product", "max": "max", "min": "min", "&": "and", "|": "or", "^": "xor"}
-
-
-def _block_function(name: str, one: Accumulator) -> str:
-    """Return the text of a device function that combines over a block, for all of its threads."""
-    brought = "__shfl_xor_sync(0xffffffffu, value, step)"
-    if one.way.takes_expressions:
-        loop = f"        {one.way.statement('value', brought)}\n"
-        head = "    for (int step = 16; step > 0; step /= 2)\n"
-    else:
-        loop = f"        const {one.kind} other = {brought};\n        {one.way.statement('value', 'other')}\n    }}\n"
-        head = "    for (int step = 16; step > 0; step /= 2) {\n"
-    return (
-        "// Combines the values of a block's threads, whole warps of them; every thread gets the result.\n"
-        f"__device__ __forceinline__ {one.kind} {name}({one.kind} value)\n"
-        "{\n"
-        f"    __shared__ {one.kind} of_warp[32];\n"
-        f"{head}{loop}"
-        "    __syncthreads();  // the last result may still be read\n"
-        "    if (threadIdx.x % 32 == 0)\n"
-        "        of_warp[threadIdx.x / 32] = value;\n"
-        "    __syncthreads();\n"
-        "    value = of_warp[0];\n"
-        "    for (unsigned warp = 1; warp < blockDim.x / 32; ++warp)\n"
-        f"        {one.way.statement('value', 'of_warp[warp]')}\n"
-        "    return value;\n"
-        "}\n"
-    )
 
 
 def _ends(run: Run) -> tuple[str, str]:

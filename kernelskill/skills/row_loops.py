@@ -11,6 +11,7 @@ from kernelskill.skills.expression_types import is_unsigned, is_wide, plain_type
 from kernelskill.skills.global_index import read_guarded
 from kernelskill.skills.memory_runs import Run, run_of
 from kernelskill.skills.row_accumulators import Accumulator, read_accumulators
+from kernelskill.skills.row_scans import Scan, read_scan, refuse_wide_head
 from kernelskill.skills.transformation import SkillContext, SkillRefused
 from kernelskill.source.accesses import Access, AccessMode, find_accesses
 from kernelskill.source.affine import index_reader
@@ -47,6 +48,8 @@ class SharedLoop:
     accumulators: tuple[Accumulator, ...]
     overlaps: tuple[Overlap, ...]
     assumptions: tuple[str, ...]
+    scan: Scan | None = None
+    """The running sum that turns read, where there is one."""
 
 
 def read_shared_loop(unit: SourceUnit, kernel: KernelDef, loop: Loop, context: SkillContext) -> SharedLoop:
@@ -56,7 +59,8 @@ def read_shared_loop(unit: SourceUnit, kernel: KernelDef, loop: Loop, context: S
         SkillRefused: A turn may depend on another.
     """
     step = _read_header(unit, kernel, loop)
-    accumulators = read_accumulators(unit, kernel, loop)
+    scan = _scan_of(unit, kernel, loop)
+    accumulators = read_accumulators(unit, kernel, loop, scan.declared if scan is not None else None)
     accesses = tuple(a for a in find_accesses(unit, kernel) if loop.span.contains(a.span))
     overlaps: list[Overlap] = []
     assumptions: list[str] = []
@@ -76,7 +80,17 @@ def read_shared_loop(unit: SourceUnit, kernel: KernelDef, loop: Loop, context: S
         accumulators=accumulators,
         overlaps=tuple(dict.fromkeys(overlaps)),
         assumptions=tuple(dict.fromkeys(assumptions)),
+        scan=scan,
     )
+
+
+def _scan_of(unit: SourceUnit, kernel: KernelDef, loop: Loop) -> Scan | None:
+    try:
+        scan = read_scan(unit, kernel, loop)
+    except SkillRefused:
+        return None
+    refuse_wide_head(unit, loop)
+    return scan
 
 
 def _read_header(unit: SourceUnit, kernel: KernelDef, loop: Loop) -> int:

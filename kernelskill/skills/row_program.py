@@ -5,7 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from kernelskill.skills.coverage import Cover, read_cover
-from kernelskill.skills.device_code import BARRIERS, SHARED_WORDS, WARP_WORDS, refuse_words, words_in
+from kernelskill.skills.device_code import (
+    BARRIERS,
+    BUILTIN_INDICES,
+    SHARED_WORDS,
+    WARP_WORDS,
+    reached_words,
+    refuse_words,
+    words_in,
+)
 from kernelskill.skills.disjoint import separate
 from kernelskill.skills.global_index import GlobalIndex, Guard, find_global_indices, read_guarded
 from kernelskill.skills.kernel_launches import KernelLaunch, launches_of
@@ -14,7 +22,7 @@ from kernelskill.skills.row_loops import SharedLoop, read_shared_loop
 from kernelskill.skills.transformation import SkillContext, SkillRefused
 from kernelskill.source.accesses import Access, AccessMode, find_accesses
 from kernelskill.source.affine import index_reader
-from kernelskill.source.declarations import VariableDef
+from kernelskill.source.declarations import Storage, VariableDef
 from kernelskill.source.definitions import KernelDef
 from kernelskill.source.loops import Loop, find_loops
 from kernelskill.source.pointers import Space
@@ -33,8 +41,9 @@ class RowProgram:
     """What a thread does with its row."""
 
     kernel: KernelDef = field(repr=False)
-    guard: Guard
-    index: GlobalIndex
+    guard: Guard | None
+    """None where one thread is all that is launched: then there is one row."""
+    index: GlobalIndex | None
     entries: tuple[KernelLaunch, ...]
     covers: tuple[Cover, ...]
     loops: tuple[SharedLoop, ...]
@@ -46,6 +55,15 @@ class RowProgram:
     first: Node
     """The statement of the work that holds the first shared loop."""
     assumptions: tuple[str, ...]
+
+    @property
+    def row(self) -> str:
+        """What a thread walks along, for people."""
+        return f"row {self.guard.variable.name}" if self.guard is not None else "all elements"
+
+    @property
+    def has_scans(self) -> bool:
+        return any(loop.scan is not None for loop in self.loops)
 
     @property
     def has_overlaps(self) -> bool:
@@ -66,7 +84,54 @@ def read_row_program(unit: SourceUnit, kernel: KernelDef, context: SkillContext)
             raise SkillRefused(f"line {unit.line_of(node)} holds a directive")
     if kernel.body is not None:
         refuse_hidden_accesses(unit, kernel, kernel.body, context)
+    _refuse_lasting_variables(unit, kernel)
     entries = launches_of(unit, kernel, context)
+    rows = _read_rows(unit, kernel, entries, context)
+    reader = _Reader(unit, kernel, context)
+    for statement in rows.work:
+        reader.visit(statement)
+    if not reader.loops:
+        raise SkillRefused(reader.refusal or "it has no loop")
+    loops = tuple(reader.loops)
+    before, after = _syncs(unit, kernel, loops, reader.stores, context)
+    first = next(s for s in rows.work if span_of(s).contains(loops[0].loop.span))
+    return RowProgram(
+        kernel=kernel,
+        guard=rows.guard,
+        index=rows.index,
+        entries=tuple(entries),
+        covers=rows.covers,
+        loops=loops,
+        stores=tuple(reader.stores),
+        syncs_before=before,
+        syncs_after=after,
+        first=first,
+        assumptions=tuple(dict.fromkeys(text for loop in loops for text in loop.assumptions)),
+    )
+
+
+@dataclass(frozen=True)
+class _Rows:
+    guard: Guard | None
+    index: GlobalIndex | None
+    covers: tuple[Cover, ...]
+    work: tuple[Node, ...]
+
+
+def _read_rows(
+    unit: SourceUnit, kernel: KernelDef, entries: list[KernelLaunch], context: SkillContext
+) -> _Rows:
+    """Return the index that is the row, and the statements that are done for it.
+
+    Raises:
+        SkillRefused: A thread is something else than a row.
+    """
+    single = all(e.launch.block.values == (1, 1, 1) and e.launch.grid.values == (1, 1, 1) for e in entries)
+    if single and kernel.body is not None:
+        hidden = reached_words(unit, kernel, context) & BUILTIN_INDICES
+        if hidden:
+            raise SkillRefused(f"one thread is launched, and it uses {min(hidden)!r}")
+        return _Rows(None, None, (), tuple(named(kernel.body)))
     indices = find_global_indices(unit, kernel, context, "x")
     guarded = read_guarded(unit, kernel)
     guard = guarded.guard("x")
@@ -76,27 +141,19 @@ def read_row_program(unit: SourceUnit, kernel: KernelDef, context: SkillContext)
         if entry.launch.block.values[1:] != (1, 1):
             raise SkillRefused(f"line {entry.launch.line} launches blocks of more than one dimension")
     covers = tuple(read_cover(unit, kernel, guard, entry) for entry in entries)
-    reader = _Reader(unit, kernel, context)
-    for statement in guarded.work:
-        reader.visit(statement)
-    if not reader.loops:
-        raise SkillRefused(reader.refusal or "it has no loop")
-    loops = tuple(reader.loops)
-    before, after = _syncs(unit, kernel, loops, reader.stores, context)
-    first = next(s for s in guarded.work if span_of(s).contains(loops[0].loop.span))
-    return RowProgram(
-        kernel=kernel,
-        guard=guard,
-        index=indices[0],
-        entries=tuple(entries),
-        covers=covers,
-        loops=loops,
-        stores=tuple(reader.stores),
-        syncs_before=before,
-        syncs_after=after,
-        first=first,
-        assumptions=tuple(dict.fromkeys(text for loop in loops for text in loop.assumptions)),
-    )
+    return _Rows(guard, indices[0], covers, guarded.work)
+
+
+def _refuse_lasting_variables(unit: SourceUnit, kernel: KernelDef) -> None:
+    """Decline where all lanes would change a variable that the whole grid has in common."""
+    for write in flow_of(unit, kernel).writes:
+        declared = write.declared
+        if isinstance(declared, VariableDef) and declared.storage is not Storage.LOCAL:
+            raise SkillRefused(
+                f"line {unit.line_of(write.node)} changes {declared.name!r}, which all threads share"
+            )
+    if kernel.body is not None and "static" in words_in(unit, kernel.body):
+        raise SkillRefused("it has a static variable")
 
 
 class _Reader:
@@ -197,8 +254,6 @@ class _Reader:
             raise SkillRefused(
                 f"line {self._unit.line_of(node)} changes memory in a condition or declaration"
             )
-        if node is not None and "static" in words_in(self._unit, node):
-            raise SkillRefused(f"line {self._unit.line_of(node)} has a static variable")
 
     def _accesses(self, node: Node) -> list[Access]:
         return [a for a in find_accesses(self._unit, self._kernel) if _inside(a.node, node)]

@@ -17,6 +17,8 @@ _THREADS = (256, 128, 512, 64, 1024)
 def sites(unit: SourceUnit, kernel: KernelDef, context: SkillContext) -> list[Site]:
     """Offer a kernel of one row a thread."""
     program = read_row_program(unit, kernel, context)
+    if program.has_scans:
+        raise SkillRefused("it takes a running sum")
     longest = max(shared.loop.trip_count or _THREADS[-1] for shared in program.loops)
     bounds = kernel.launch_bounds
     most = 1024 if not bounds else int(bounds[0]) if bounds[0].isdigit() else 0
@@ -25,7 +27,7 @@ def sites(unit: SourceUnit, kernel: KernelDef, context: SkillContext) -> list[Si
         raise SkillRefused(f"its loops have at most {longest} turns, or its launch bounds forbid it")
     parameter = SkillParameter(name="threads", values=values, meaning="threads of a block, which share a row")
     shared = ", ".join(f"line {one.loop.line}" for one in program.loops)
-    reason = f"one thread walks along row {program.guard.variable.name}: the loops on {shared}"
+    reason = f"one thread walks along {program.row}: the loops on {shared}"
     return [Site(key=kernel.name, kernel=kernel.name, reason=reason, parameters=(parameter,))]
 
 

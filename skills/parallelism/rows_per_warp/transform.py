@@ -19,13 +19,15 @@ _BLOCKS = (64, 512)
 def sites(unit: SourceUnit, kernel: KernelDef, context: SkillContext) -> list[Site]:
     """Offer a kernel of one row a thread."""
     program = read_row_program(unit, kernel, context)
+    if program.has_scans:
+        raise SkillRefused("it takes a running sum")
     longest = max(shared.loop.trip_count or _LANES[0] for shared in program.loops)
     values = tuple(str(lanes) for lanes in _LANES if lanes <= longest)
     if not values:
         raise SkillRefused(f"its loops have at most {longest} turns")
     parameter = SkillParameter(name="lanes", values=values, meaning="threads that share a row")
     shared = ", ".join(f"line {one.loop.line}" for one in program.loops)
-    reason = f"one thread walks along row {program.guard.variable.name}: the loops on {shared}"
+    reason = f"one thread walks along {program.row}: the loops on {shared}"
     return [Site(key=kernel.name, kernel=kernel.name, reason=reason, parameters=(parameter,))]
 
 
