@@ -1,12 +1,16 @@
-"""Print a Markdown table of bench results: `python benchmarks/table.py RESULTS.json...`."""
+"""Print a Markdown table of bench results: `python benchmarks/table.py RESULTS.json...`.
 
+The quotient is the library's time by ours; where no library does the job it is the part of the roof.
+"""
+
+import json
 import sys
 from pathlib import Path
 
 from kernelskill.report import figures
-from kernelskill.sweep.bench import BenchResults, BenchRow
+from kernelskill.sweep.bench import BenchRow, mean_quotient
 
-HEADER = "| task | outcome | speedup | 95 % interval | before | after | of the roof | tried | changes |"
+HEADER = "| task | outcome | speedup | 95 % interval | before | after | library | quotient | of the roof | tried | changes |"
 
 
 def line(row: BenchRow) -> str:
@@ -20,6 +24,8 @@ def line(row: BenchRow) -> str:
         interval,
         figures.milliseconds(cases[0].original_ms) if cases else "-",
         figures.milliseconds(cases[0].result_ms) if cases else "-",
+        figures.milliseconds(cases[0].library_ms) if cases and cases[0].library_ms is not None else "-",
+        f"{row.quotient:.3f}" if row.quotient is not None else "-",
         figures.percent(cases[0].roof_fraction) if cases else "-",
         str(row.tried),
         " + ".join(row.accepted) or row.best_try or row.reason,
@@ -29,10 +35,19 @@ def line(row: BenchRow) -> str:
 
 def main(files: list[Path]) -> None:
     print(HEADER + "\n" + "|---" * HEADER.count(" |") + "|")
-    for file in files:
-        results = BenchResults.model_validate_json(file.read_bytes())
-        for row in results.rows:
+    tables = {file.name: _rows(file) for file in files}
+    for rows in tables.values():
+        for row in rows:
             print(line(row))
+    for name, rows in tables.items():
+        capped, plain = mean_quotient(rows, 1.0), mean_quotient(rows)
+        if capped is not None and plain is not None:
+            print(f"\n{name}: geometric mean of the quotients {capped:.3f} capped at 1, {plain:.3f} uncapped")
+
+
+def _rows(file: Path) -> list[BenchRow]:
+    """Rows only: settings of an earlier version need not be known."""
+    return [BenchRow.model_validate(row) for row in json.loads(file.read_bytes())["rows"]]
 
 
 if __name__ == "__main__":

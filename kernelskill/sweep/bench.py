@@ -36,6 +36,14 @@ class BenchCase(Record):
     original_ms: float
     result_ms: float
     roof_fraction: float | None = None
+    library: str = ""
+    """The call that the test's `baseline()` names, where it was timed."""
+    library_ms: float | None = None
+
+    @property
+    def quotient(self) -> float | None:
+        """The library's time by ours; the roof stands in where there is no library."""
+        return self.library_ms / self.result_ms if self.library_ms is not None else self.roof_fraction
 
 
 class BenchRow(Record):
@@ -60,6 +68,13 @@ class BenchRow(Record):
     device_seconds: float = 0.0
     seconds: float = 0.0
 
+    @property
+    def quotient(self) -> float | None:
+        """Geometric mean of the cases' quotients; None where one has none."""
+        found = [case.quotient for case in self.cases]
+        known = [value for value in found if value]
+        return exp(sum(map(log, known)) / len(known)) if known and len(known) == len(found) else None
+
 
 class BenchResults(Record):
     """All rows with the conditions they belong to."""
@@ -73,6 +88,13 @@ class BenchResults(Record):
     def geometric_mean(self) -> float:
         """Over all tasks; one that failed or gained nothing counts as 1.0."""
         return exp(sum(log(row.speedup) for row in self.rows) / len(self.rows)) if self.rows else 1.0
+
+
+def mean_quotient(rows: Sequence[BenchRow], cap: float | None = None) -> float | None:
+    """Geometric mean of the tasks' quotients, each at most `cap`; None where no task has one."""
+    known = [row.quotient for row in rows if row.quotient is not None]
+    capped = known if cap is None else [min(value, cap) for value in known]
+    return exp(sum(map(log, capped)) / len(capped)) if capped else None
 
 
 class BenchOptions(Record):
@@ -149,6 +171,8 @@ def row_of(task: str, view: RunView) -> BenchRow:
                 original_ms=row.original.median_ms,
                 result_ms=row.best.median_ms,
                 roof_fraction=row.roof_best.fraction if row.roof_best else None,
+                library=row.library.call if row.library else "",
+                library_ms=row.library.median_ms if row.library else None,
             )
             for row in view.cases
         ),
@@ -202,4 +226,4 @@ def _require_known(suite: Suite, only: Sequence[str]) -> None:
             raise unknown_name("task", name, known)
 
 
-__all__ = ["BenchOptions", "BenchResults", "BenchRow", "row_of", "run_bench"]
+__all__ = ["BenchOptions", "BenchResults", "BenchRow", "mean_quotient", "row_of", "run_bench"]
