@@ -36,7 +36,7 @@ def results(skill: str, source: str, given: SkillContext) -> Mapping[str, str]:
     candidate = Candidate.of("k.cu", {"k.cu": source})
     steps = [found.step for found in find_steps(candidate, LIBRARY.get(skill), LIBRARY, given)[0]]
     return {
-        step.site.split("/", 1)[1]: apply_step(candidate, step, LIBRARY, given).candidate.source
+        step.site.split("/", 1)[-1]: apply_step(candidate, step, LIBRARY, given).candidate.source
         for step in steps
     }
 
@@ -276,3 +276,94 @@ def test_fixed_sizes_need_a_plain_kernel_and_known_sizes() -> None:
     assert declined[0].reason == "the timed cases do not give the values of n by the launcher's names"
     idle = refusals("compute/specialise_constants", body("y[n] = c;"))
     assert idle == ["no whole number that it is given decides a loop or a division"]
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        (
+            "float s = sqrtf(c) + 1;\ny[0] = 1.0f - sqrtf((c));",
+            [
+                "const float sqrtf_value = sqrtf(c);",
+                "float s = sqrtf_value + 1;",
+                "y[0] = 1.0f - sqrtf_value;",
+            ],
+        ),
+        (
+            "float s = c / n;\nfor (int j = 0; j < 3; ++j) s += c / n;",
+            ["const float ratio = c / n;", "float s = ratio;", "for (int j = 0; j < 3; ++j) s += ratio;"],
+        ),
+        (
+            "d[0] = exp(d[1] * 2) * exp(2 * d[1]);",
+            ["const double exp_value = exp(d[1] * 2);", "d[0] = exp_value * exp_value;"],
+        ),
+    ],
+)
+def test_repeated_values(text: str, lines: list[str]) -> None:
+    found = changed_lines("compute/common_subexpressions", body(text))
+    assert [line[2:] for line in found if line[0] == "+"] == lines
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "float s = sqrtf(c); c = 2; y[0] = sqrtf(c) + s;",
+        "float s = sqrtf(x[0]); y[0] = 1; y[1] = sqrtf(x[0]) + s;",
+        "if (n) y[0] = sqrtf(c); else y[1] = sqrtf(c);",
+        "{ float c = 2; y[0] = sqrtf(c); } y[1] = sqrtf(c);",
+        "float* p = &c; float s = sqrtf(c); *p = 1; y[0] = sqrtf(c) + s;",
+        "float s = fabsf(c) + fabsf(c) + (c + 1) * (c + 1);",
+        "float s = sqrtf(c); __syncthreads(); y[0] = sqrtf(c) + s;",
+        "y[0] = n && sqrtf(c) > 1 && sqrtf(c) < 2;",
+    ],
+)
+def test_no_repeated_values(text: str) -> None:
+    assert refusals("compute/common_subexpressions", body(text))
+
+
+HALVES = """
+#include <cuda_fp16.h>
+__global__ void halves(const __half* x, half* y, float g, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    WORK
+}
+extern "C" void f(const __half* x, half* y, int n) { halves<<<(n + 127) / 128, 128>>>(x, y, 2.0f, n); }
+"""
+
+
+def test_halves_are_packed() -> None:
+    work = (
+        "const half a = __float2half(g); half v = x[i] * a; v += __hmax(x[i], a); y[i] = __hfma(v, a, -x[i]);"
+    )
+    found = results("compute/packed_half", HALVES.replace("WORK", work), context())
+    text = found["halves"]
+    for line in (
+        "if ((((size_t)x | (size_t)y) & 3) == 0 && 2 * pair + 1 < n) {",
+        "const half a = __float2half(g);",
+        "__half2 v = ((const __half2*)x)[pair] * __half2half2(a);",
+        "v += __hmax2(((const __half2*)x)[pair], __half2half2(a));",
+        "((__half2*)y)[pair] = __hfma2(v, __half2half2(a), -((const __half2*)x)[pair]);",
+        "halves<<<(n + 255) / 256, 128>>>(x, y, 2.0f, n);",
+    ):
+        assert line in text
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        "y[i] = __float2half(__half2float(x[i]) * g);",
+        "y[i] = x[i + 1];",
+        "y[i] = x[i] * g;",
+        "if (__hgt(x[i], y[i])) y[i] = x[i];",
+        "y[i] = __hgt(x[i], y[i]) ? x[i] : y[i];",
+        "half v; v = x[i]; y[i] = v;",
+        "half v[2]; v[0] = x[i]; y[i] = v[0];",
+        "y[i] = own(x[i]);",
+        "g += 1; y[i] = x[i];",
+        "y[0] = x[i];",
+        "float w = __half2float(x[i]); y[i] = __float2half(w);",
+    ],
+)
+def test_halves_are_left_alone(work: str) -> None:
+    assert refusals("compute/packed_half", HALVES.replace("WORK", work))
