@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tree_sitter import Node
 
@@ -38,6 +38,10 @@ class Lifted:
     """Every parameter of the algorithm, in order -> the text of its argument at the launch."""
     block: tuple[Expression, Expression, Expression]
     grid: tuple[Expression, Expression, Expression]
+    values: tuple[tuple[str, Expression], ...] = field(default=(), compare=False)
+    """Integer parameters -> their values in the launcher's terms, where these are known."""
+    roots: tuple[tuple[str, tuple[str, Expression]], ...] = field(default=(), compare=False)
+    """Pointer parameters -> the launcher's pointer that each is made from, and the distance from it."""
 
     @property
     def extra(self) -> tuple[str, ...]:
@@ -156,6 +160,7 @@ def _result(
     block, grid = (
         tuple(substitute(part, table) for part in parts) for parts in (binding.block, binding.grid)
     )
+    inner = {symbol.name: Sym(name, symbol.kind) for name, symbol in table.items() if isinstance(symbol, Sym)}
     return Lifted(
         algorithm,
         kernel,
@@ -163,6 +168,8 @@ def _result(
         (*binding.arguments, *arguments),
         (block[0], block[1], block[2]),
         (grid[0], grid[1], grid[2]),
+        (*binding.values.items(), *inner.items()),
+        tuple(binding.roots.items()),
     )
 
 

@@ -133,23 +133,31 @@ def write_point(context: Context, stores: Sequence[Store]) -> None:
         if store.loops:
             _write_looped(context, store)
     plain = [store for store in stores if not store.loops]
-    if len(plain) == 1 or not _reads_written(context):
+    if len(plain) <= 1 or not (_reads_written(context) or _shares_loads(plain)):
         for store in plain:
             _write_one(context, store)
+        return
+    guard = plain[0].guard
+    if guard and all(store.guard == guard for store in plain):
+        tests = print_values(context, list(guard))
+        context.out.lines(tests.declarations)
+        with context.out.block(f"if ({' && '.join(_joined(tests.texts))})"):
+            write_point(context, [replace(store, guard=()) for store in plain])
         return
     guards = list(dict.fromkeys(conjunction(store.guard) for store in plain if store.guard))
     values = print_values(context, [*guards, *(store.value for store in plain)])
     context.out.lines(values.declarations)
-    tests: dict[Expression, str] = {}
-    for guard, text in zip(guards, values.texts, strict=False):
-        tests[guard] = context.names.fresh("holds")
-        context.out.line(f"const bool {tests[guard]} = {text};")
+    tested: dict[Expression, str] = {}
+    for guard_test, text in zip(guards, values.texts, strict=False):
+        tested[guard_test] = context.names.fresh("holds")
+        context.out.line(f"const bool {tested[guard_test]} = {text};")
     names = []
     for store, text in zip(plain, values.texts[len(guards) :], strict=True):
-        names.append(context.names.fresh(f"new_{store.buffer}"))
-        context.out.line(f"const {cuda_name(store.kind)} {names[-1]} = {text};")
+        names.append(text if text.isidentifier() else context.names.fresh(f"new_{store.buffer}"))
+        if names[-1] != text:
+            context.out.line(f"const {cuda_name(store.kind)} {names[-1]} = {text};")
     for store, name in zip(plain, names, strict=True):
-        test = f"if ({tests[conjunction(store.guard)]}) " if store.guard else ""
+        test = f"if ({tested[conjunction(store.guard)]}) " if store.guard else ""
         context.out.line(test + _store_text(context, store, name))
 
 
@@ -157,6 +165,17 @@ def _reads_written(context: Context) -> bool:
     written = {store.buffer for store in context.algorithm.stores}
     loads = {n.buffer for e in context.algorithm.expressions for n in walk(e) if isinstance(n, Load)}
     return bool(written & loads) or len(written) < len(context.algorithm.stores)
+
+
+def _shares_loads(stores: Sequence[Store]) -> bool:
+    """Whether values read the same elements: they are read once, before anything is written."""
+    found: set[Load] = set()
+    for store in stores:
+        own = set(loads(store.value))
+        if own & found:
+            return True
+        found |= own
+    return False
 
 
 def write_wide(context: Context, stores: Sequence[Store], packs: Packs, first: str) -> None:
