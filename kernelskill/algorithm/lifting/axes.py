@@ -8,9 +8,10 @@ from typing import Literal, cast
 from kernelskill.algorithm import integers
 from kernelskill.algorithm.expression import Binary, Expression, Loop, Reduce, Sym
 from kernelskill.algorithm.lifting.coverage import covers
-from kernelskill.algorithm.lifting.draft import Draft, loops_in
+from kernelskill.algorithm.lifting.draft import Draft
 from kernelskill.algorithm.lifting.launch import Binding as LaunchBinding
-from kernelskill.algorithm.model import Axis, Binding, CannotLift
+from kernelskill.algorithm.lifting.partials import has_parts, share_of, unmarked
+from kernelskill.algorithm.model import Axis, Binding, CannotLift, Store
 from kernelskill.algorithm.printing import show
 from kernelskill.algorithm.rewriting import substitute
 from kernelskill.algorithm.types import is_integer
@@ -30,6 +31,29 @@ def make_axes(draft: Draft, launch: LaunchBinding) -> None:
     for dimension, block, grid in zip("xyz", launch.block, launch.grid, strict=True):
         draft.substitute({f"blockDim.{dimension}": block, f"gridDim.{dimension}": grid})
     draft.simplify()
+    _fold_blocks(draft)
+
+
+def _fold_blocks(draft: Draft) -> None:
+    """Make one axis of a block index and what counts inside the block, wherever that comes from."""
+    blocks = [a for a in draft.axes.values() if a.binding is not None and a.binding.source == "block"]
+    for block in blocks:
+        for inner in list(draft.axes.values()):
+            size = integers.value_of(inner.upper)
+            if inner.name == block.name or size is None or integers.value_of(inner.lower) != 0:
+                continue
+            both = f"{block.name}+{inner.name}"
+            start = integers.multiply(Sym(block.name), integers.constant(size))
+            trial = Draft(list(draft.stores), dict(draft.axes), list(draft.named))
+            trial.substitute({inner.name: integers.subtract(Sym(both), start)})
+            if trial.depends_on(block.name) or trial.depends_on(inner.name):
+                continue
+            draft.stores, draft.named = trial.stores, trial.named
+            upper = integers.multiply(block.upper, integers.constant(size))
+            axes = {name: axis for name, axis in draft.axes.items() if name not in (block.name, inner.name)}
+            axes[both] = Axis(both, integers.constant(0), upper, None, inner.kind)
+            draft.axes = axes
+            break
 
 
 def _make_axis(draft: Draft, dimension: Dimension, block: Expression, grid: Expression) -> None:
@@ -55,7 +79,7 @@ def _make_axis(draft: Draft, dimension: Dimension, block: Expression, grid: Expr
         if used:
             kind = cast(Literal["block", "thread"], source)
             draft.axes[name] = Axis(name, zero, extent, Binding(dimension, kind))
-        elif integers.value_of(extent) != 1:
+        elif integers.value_of(extent) != 1 and name not in draft.pinned:
             _check_repeated(draft, name, name in used_up)
 
 
@@ -146,47 +170,38 @@ def promote_loops(draft: Draft) -> None:
     Raises:
         CannotLift: A thread's own part of a reduction is used other than by an atomic.
     """
-    for name in list(draft.strided):
-        _merge_partial(draft, name)
-    for store in draft.stores:
-        for expression in store.expressions:
-            _refuse_partials(draft, expression)
+    draft.stores = [_merge_partial(draft, store) for store in draft.stores]
+    for expression in draft.expressions():
+        if has_parts(expression):
+            raise CannotLift("cooperative: each thread has a part of a reduction only")
     for name in _common_strided(draft):
         _promote(draft, name)
 
 
-def _merge_partial(draft: Draft, name: str) -> None:
+def _merge_partial(draft: Draft, store: Store) -> Store:
     """Use that adding every thread's partial sum atomically adds everything."""
-    changed = []
-    for store in draft.stores:
-        value = store.value
-        if (
-            store.mode == "+"
-            and isinstance(value, Reduce)
-            and value.op == "+"
-            and value.loops[0].name == name
-        ):
-            if not _is_zero(value.initial) or store.index.depends_on(name):
-                raise CannotLift(f"a thread's part of a sum for {store.buffer} starts with something else")
-            if len(value.loops) > 1:
-                inner = replace(value, loops=value.loops[1:])
-                store = replace(store, value=inner, loops=(*store.loops, value.loops[0]))
-            else:
-                store = replace(store, value=value.body, loops=(*store.loops, value.loops[0]))
-            draft.notes.append(f"partial sums of threads for {store.buffer} are added in another order")
-        changed.append(store)
-    draft.stores = changed
+    value = store.value
+    if store.mode == "=" or not isinstance(value, Reduce) or value.op != store.mode:
+        return store
+    for position, loop in enumerate(value.loops):
+        share = share_of(loop)
+        if share is None or any(place != Sym(name) for name, place in share.items()):
+            continue
+        if store.mode == "+" and not _is_zero(value.initial):
+            raise CannotLift(f"a thread's part of a sum for {store.buffer} starts with something else")
+        if position:
+            return store
+        draft.strided[loop.name] = tuple(share)
+        draft.notes.append(f"what threads have for {store.buffer} is joined in another order")
+        rest = value.loops[1:]
+        inner = replace(value, loops=rest) if rest else value.body
+        return replace(store, value=inner, loops=(*store.loops, unmarked(loop)))
+    return store
 
 
 def _is_zero(value: Expression) -> bool:
     text = show(value)
     return text in ("0", "0.0f", "0.f", "0.0", "0f", "0.")
-
-
-def _refuse_partials(draft: Draft, expression: Expression) -> None:
-    for loop in loops_in(expression):
-        if loop.name in draft.strided:
-            raise CannotLift("cooperative: each thread has a part of a reduction only")
 
 
 def _common_strided(draft: Draft) -> list[str]:

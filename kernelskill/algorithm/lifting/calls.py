@@ -7,14 +7,15 @@ from tree_sitter import Node
 from kernelskill.algorithm import integers
 from kernelskill.algorithm.expression import Call, Cast, Expression
 from kernelskill.algorithm.lifting.arithmetic import binary, convert, negative
-from kernelskill.algorithm.lifting.casts import cast_to, dim3_of, listed_value
+from kernelskill.algorithm.lifting.casts import cast_to, combine, dim3_of, listed_value
 from kernelskill.algorithm.lifting.cooperation import refuse_cooperation
+from kernelskill.algorithm.lifting.cooperative_values import shuffle
 from kernelskill.algorithm.lifting.inlining import inline, target_of
 from kernelskill.algorithm.lifting.machine import Machine
 from kernelskill.algorithm.lifting.macros import expand_call
 from kernelskill.algorithm.lifting.places import read_place
 from kernelskill.algorithm.lifting.types import VECTORS
-from kernelskill.algorithm.lifting.values import Aggregate, MemoryPlace, Pointer, Value
+from kernelskill.algorithm.lifting.values import Aggregate, CrossLane, MemoryPlace, Pointer, Value
 from kernelskill.algorithm.types import is_float, is_integer, joined, promoted
 from kernelskill.source.expansion import parse_expression
 from kernelskill.source.intrinsics import FAST_COUNTERPARTS, FLOAT_COUNTERPARTS, PURE_FUNCTIONS
@@ -106,6 +107,9 @@ _HALF_FUNCTIONS = frozenset(
 _INTEGER_RESULTS = frozenset({"ilogb", "lrint", "llrint", "lround", "llround"})
 
 
+_REDUCING = {"fmaxf": "fmaxf", "fminf": "fminf", "max": "fmaxf", "min": "fminf", "__hadd": "+"}
+
+
 def call(machine: Machine, node: Node) -> Value | None:
     """Return the value of a call; None where it has none.
 
@@ -189,10 +193,17 @@ def _conversion(machine: Machine, node: Node, name: str, arguments: list[Node], 
 
 
 def _builtin(machine: Machine, node: Node, name: str, arguments: list[Node]) -> Value:
+    crossed = shuffle(machine, node, name, arguments)
+    if crossed is not None:
+        return crossed
     refuse_cooperation(machine, node, name)
     if name.startswith("atomic"):
         raise machine.refuse(node, f"the value that {name!r} returns is used")
     values = [machine.value(argument) for argument in arguments]
+    if any(isinstance(value, CrossLane) for value in values):
+        if len(values) != 2:
+            raise machine.refuse(node, f"cooperative: {name!r} of another lane's value is not understood")
+        return combine(machine, node, _REDUCING.get(name, name), values[0], values[1])
     if name in ("__ldg", "__ldcs", "__ldcg", "__ldca", "__ldcv") and len(values) == 1:
         pointer = values[0]
         if isinstance(pointer, Pointer):

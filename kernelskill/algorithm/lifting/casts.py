@@ -9,9 +9,10 @@ from tree_sitter import Node
 from kernelskill.algorithm import integers
 from kernelskill.algorithm.expression import Expression
 from kernelskill.algorithm.lifting.arithmetic import binary, convert
+from kernelskill.algorithm.lifting.cooperative_values import join_lanes, lane_operation
 from kernelskill.algorithm.lifting.machine import Machine
 from kernelskill.algorithm.lifting.places import moved
-from kernelskill.algorithm.lifting.values import Aggregate, Dim3, Layout, Pointer, Value
+from kernelskill.algorithm.lifting.values import Aggregate, CrossLane, Dim3, Layout, Pointer, Value
 from kernelskill.source.syntax import named
 
 
@@ -55,6 +56,12 @@ def listed_value(machine: Machine, layout: Layout, listed: Node) -> Value:
 
 def combine(machine: Machine, node: Node, operator: str, first: Value, second: Value) -> Value:
     """Return a binary operation on values: of scalars, or of a pointer and a distance."""
+    if isinstance(first, CrossLane):
+        first, second = second, first
+    if isinstance(second, CrossLane) and isinstance(first, Expression):
+        op = lane_operation(operator)
+        if op is not None:
+            return join_lanes(machine, node, op, first, second)
     if isinstance(second, Pointer) and operator == "+":
         first, second = second, first
     if isinstance(first, Pointer) and isinstance(second, Expression) and operator in ("+", "-"):

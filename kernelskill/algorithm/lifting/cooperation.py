@@ -8,6 +8,7 @@ from kernelskill.algorithm.expression import Expression
 from kernelskill.algorithm.lifting.arithmetic import convert, negative
 from kernelskill.algorithm.lifting.machine import Machine
 from kernelskill.algorithm.lifting.memory import add_store
+from kernelskill.algorithm.lifting.sharing import barrier
 from kernelskill.algorithm.lifting.values import Pointer
 from kernelskill.algorithm.model import StoreMode
 from kernelskill.source.syntax import named
@@ -47,6 +48,9 @@ def statement_call(machine: Machine, node: Node) -> bool:
     if function is None or listed is None:
         return False
     name = machine.text(function)
+    if name == "__syncthreads":
+        barrier(machine, node)
+        return True
     refuse_cooperation(machine, node, name)
     for suffix in ("_block", "_system"):
         name = name.removesuffix(suffix)

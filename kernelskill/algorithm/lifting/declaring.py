@@ -10,6 +10,7 @@ from kernelskill.algorithm.lifting.arithmetic import convert
 from kernelskill.algorithm.lifting.casts import listed_value, sized
 from kernelskill.algorithm.lifting.machine import Machine
 from kernelskill.algorithm.lifting.places import place_of
+from kernelskill.algorithm.lifting.sharing import declare_shared
 from kernelskill.algorithm.lifting.values import (
     Aggregate,
     Array,
@@ -36,11 +37,27 @@ def declare(machine: Machine, node: Node) -> None:
         CannotLift: Its type or initialiser can't be followed; shared memory always.
     """
     for variable in read_variables(machine.syntax, node, in_device_code=bool(machine.builtins)):
-        if variable.storage in (Storage.SHARED, Storage.DYNAMIC_SHARED):
-            raise machine.refuse(node, f"cooperative: threads share {variable.name!r} through shared memory")
+        if variable.storage is Storage.DYNAMIC_SHARED:
+            raise machine.refuse(node, f"cooperative: {variable.name!r} is dynamic shared memory")
+        if variable.storage is Storage.SHARED:
+            _declare_shared(machine, node, variable)
+            continue
         if variable.storage is Storage.STATIC:
             raise machine.refuse(node, f"{variable.name!r} is static")
         _declare(machine, node, variable)
+
+
+def _declare_shared(machine: Machine, node: Node, variable: VariableDef) -> None:
+    layout = machine.types.layout(variable.base_type)
+    shape = [
+        integers.value_of(machine.number(extent)) if extent is not None else None
+        for extent in variable.dimensions
+    ]
+    known = tuple(extent for extent in shape if extent is not None)
+    is_plain = layout is not None and layout.is_scalar and len(known) == len(shape)
+    if layout is None or not is_plain or variable.pointer_depth or "volatile" in machine.text(node):
+        raise machine.refuse(node, f"cooperative: the shared variable {variable.name!r} is not understood")
+    declare_shared(machine, variable.declarator, variable.name, layout, known)
 
 
 def _declare(machine: Machine, node: Node, variable: VariableDef) -> None:

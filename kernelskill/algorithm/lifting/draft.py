@@ -25,6 +25,9 @@ class Draft:
     strided: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Loops whose iterations the source spreads over threads -> the builtin indices used up."""
 
+    pinned: set[str] = field(default_factory=set)
+    """Thread indices of which one value only does what is left."""
+
     def expressions(self) -> Iterator[Expression]:
         """Yield everything that the stores evaluate."""
         for store in self.stores:

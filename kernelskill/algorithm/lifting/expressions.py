@@ -17,6 +17,7 @@ from kernelskill.algorithm.lifting.places import (
     component,
     place_of,
     read_place,
+    row_of,
     write_place,
 )
 from kernelskill.algorithm.lifting.values import MemoryPlace, Poison, SlotPlace, Value
@@ -196,6 +197,10 @@ def _field(machine: Machine, node: Node) -> Value:
 
 
 def _subscript(machine: Machine, node: Node) -> Value:
+    base, listed = _child(machine, node, "argument"), _child(machine, node, "indices")
+    row = row_of(machine, base, listed)
+    if row is not None:
+        return row
     return read_place(machine, place_of(machine, node))
 
 
@@ -319,6 +324,15 @@ def _call(machine: Machine, node: Node) -> Value:
     return value
 
 
+def _misread(machine: Machine, node: Node) -> Value:
+    """Evaluate what the grammar took for a declaration, as in `dim3 threads(TILE, ROWS)`."""
+    parsed = parse_expression(machine.text(node))
+    if parsed is None or parsed[1].type == node.type:
+        raise machine.refuse(node, f"{excerpt(machine, node)!r} is not understood")
+    with machine.reading(parsed[0]):
+        return evaluate(machine, parsed[1])
+
+
 def _braced(machine: Machine, node: Node) -> Value:
     kind, listed = _child(machine, node, "type"), _child(machine, node, "value")
     layout = machine.types.layout(machine.text(kind))
@@ -334,6 +348,9 @@ _HANDLERS: dict[str, Callable[[Machine, Node], Value]] = {
     "false": _keyword,
     "identifier": _name,
     "qualified_identifier": _name,
+    "type_identifier": _name,
+    "parameter_declaration": _misread,
+    "type_descriptor": _misread,
     "field_expression": _field,
     "subscript_expression": _subscript,
     "pointer_expression": _pointer,

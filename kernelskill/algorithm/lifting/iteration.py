@@ -15,7 +15,9 @@ from kernelskill.algorithm.lifting.loop_headers import Header
 from kernelskill.algorithm.lifting.loop_memory import Cell
 from kernelskill.algorithm.lifting.machine import Machine, Snapshot, select
 from kernelskill.algorithm.lifting.memory import stored_value
+from kernelskill.algorithm.lifting.partials import marked
 from kernelskill.algorithm.lifting.recurrences import Carried, Closer
+from kernelskill.algorithm.lifting.sharing import is_shared
 from kernelskill.algorithm.lifting.values import (
     Pointer,
     Poison,
@@ -48,8 +50,20 @@ class Iteration:
     """Elements of buffers it carries."""
     totals: dict[str, Store] = field(default_factory=dict)
     """Atomic sums of integers that are added up over the loop first."""
+    clobbered: set[str] = field(default_factory=set)
+    """Shared memory that it stores to: what was there before is gone."""
     first_read: int = -1
+    first_store: int = 0
     began: dict[int, Value | None] = field(default_factory=dict)
+
+    @property
+    def upper(self) -> Expression:
+        """The loop's end; marked where each thread has some of the iterations only."""
+        return (
+            marked(self.header.loop.upper, self.header.shared)
+            if self.header.shared
+            else self.header.loop.upper
+        )
 
     def begin(self) -> None:
         """Set the machine to the start of an iteration."""
@@ -67,17 +81,23 @@ class Iteration:
         done = integers.subtract(loop.symbol, loop.lower)
         for slot, amount in self.closed.items():
             machine.set_scalar(slot, _moved(machine.scalar_at(slot), integers.multiply(amount, done)))
+        machine.stores = [store for store in machine.stores if store.buffer not in self.clobbered]
         machine.stores += [cell.assumed(machine.loops) for cell in self.cells]
+        self.first_store = len(machine.stores)
         self.began = dict(machine.slots)
 
     @property
     def stores(self) -> list[Store]:
         """The stores of this iteration."""
-        return self.machine.stores[len(self.start.stores) + len(self.cells) :]
+        return self.machine.stores[self.first_store :]
 
     def learn(self) -> bool:
         """Find more that the loop carries after an iteration; returns whether to execute it again."""
-        return self._learn_variables() or self._learn_closed() or self._learn_cells()
+        shared = {store.buffer for store in self.stores if is_shared(store.buffer)} - self.clobbered
+        if self.header.shared:
+            shared = set()
+        self.clobbered |= shared
+        return bool(shared) or self._learn_variables() or self._learn_closed() or self._learn_cells()
 
     def _learn_variables(self) -> bool:
         found = False
@@ -126,7 +146,8 @@ class Iteration:
         return found
 
     def _learn_cells(self) -> bool:
-        fresh = loop_memory.new_cells(self.machine, self.stores, self.cells, self.start, self.header.loop)
+        stores = [store for store in self.stores if not is_shared(store.buffer)]
+        fresh = loop_memory.new_cells(self.machine, stores, self.cells, self.start, self.header.loop)
         self.cells += fresh
         return bool(fresh)
 
@@ -145,7 +166,8 @@ class Iteration:
         own = closer.carried.keys()
         if header.loop.lower.depends_on(*own) or header.loop.upper.depends_on(*own):
             raise machine.refuse(self.node, "the loop's end changes inside it")
-        stores = [*self.start.stores, *self._closed_stores(closer), *self._totals(closer)]
+        kept = [store for store in self.start.stores if store.buffer not in self.clobbered]
+        stores = [*kept, *self._closed_stores(closer), *self._totals(closer)]
         ends = {slot: self._after(slot, closer) for slot in (*self.states, *self.unset)}
         named = [entry for entry in machine.named if not recurrent_symbols(entry.expression)]
         machine.restore(self.start)
@@ -219,8 +241,15 @@ class Iteration:
         for entry in self.stores:
             if any(cell.is_target(entry) for cell in self.cells) or entry in self.totals.values():
                 continue
+            if is_shared(entry.buffer):
+                if self.header.shared:
+                    found.append(entry)
+                continue
             if entry.index.depends_on(*closer.carried):
                 reason = f"{entry.buffer} is stored to at a place that the loop computes step by step"
+                raise self.machine.refuse(self.node, reason)
+            if self.header.shared and any(p.depends_on(*closer.carried) for p in (entry.value, *entry.guard)):
+                reason = f"cooperative: what is stored to {entry.buffer} depends on one thread's iterations"
                 raise self.machine.refuse(self.node, reason)
             parts = [closer.replaced(part) for part in (entry.value, *entry.guard)]
             known = [part for part in parts if part is not None]
@@ -236,7 +265,7 @@ class Iteration:
         state = self.states.get(slot)
         if state is None:
             return self._last(slot, closer)
-        value = closer.at(state.name, self.header.loop.upper)
+        value = closer.at(state.name, self.upper)
         if value is None or self._is_last_of_shared(closer, state.name):
             return Poison(f"{name} has no known value after the loop")
         before = _part(self.start.slots[slot[0]], slot[1])
@@ -268,7 +297,7 @@ class Iteration:
             self.machine.set_scalar(slot, moved)
 
     def _store_cell(self, cell: Cell, closer: Closer) -> None:
-        value = closer.at(cell.state.name, self.header.loop.upper)
+        value = closer.at(cell.state.name, self.upper)
         if value is None:
             raise CannotLift(f"{cell.buffer} is accumulated in memory in a way that is not understood")
         guard = (*self.start.path, *cell.guard)

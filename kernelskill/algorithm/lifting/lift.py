@@ -13,6 +13,7 @@ from kernelskill.algorithm.lifting.digits import split_digits
 from kernelskill.algorithm.lifting.draft import Draft
 from kernelskill.algorithm.lifting.expressions import evaluate
 from kernelskill.algorithm.lifting.host import follow
+from kernelskill.algorithm.lifting.joining import join_threads
 from kernelskill.algorithm.lifting.launch import Binding, bind, extra_parameter, is_host_symbol
 from kernelskill.algorithm.lifting.legality import check_races, without_dead_stores
 from kernelskill.algorithm.lifting.machine import Machine
@@ -105,6 +106,7 @@ def _lift(units: tuple[SourceUnit, ...], kernel: KernelDef, body: Node, launch: 
     machine.scopes.append({})
     run_body(machine, body)
     draft = Draft(machine.stores, {}, machine.named, machine.notes, machine.strided)
+    join_threads(draft, machine.ranges)
     _settle(draft, binding)
     return _result(units, kernel, launch, draft, binding)
 

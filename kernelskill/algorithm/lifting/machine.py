@@ -13,6 +13,7 @@ from kernelskill.algorithm.expression import Expression, Loop, Sym
 from kernelskill.algorithm.integers import Ranges
 from kernelskill.algorithm.lifting.arithmetic import condition, convert
 from kernelskill.algorithm.lifting.bounds import decided, narrowed
+from kernelskill.algorithm.lifting.partials import Group
 from kernelskill.algorithm.lifting.types import TypeTable
 from kernelskill.algorithm.lifting.values import (
     Aggregate,
@@ -89,7 +90,9 @@ class Machine:
     notes: list[str] = field(default_factory=list)
     strided: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Loop that the threads share -> the builtin indices it uses up."""
-    known_carried: dict[int, frozenset[Slot]] = field(default_factory=dict)
+    shared_reads: list[Read] = field(default_factory=list)
+    groups: dict[Expression, Group] = field(default_factory=dict)
+    """What reductions over threads are joined from."""
     fresh_names: dict[str, int] = field(default_factory=dict)
     calls: tuple[str, ...] = ()
     """Functions being inlined."""

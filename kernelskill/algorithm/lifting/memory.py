@@ -8,10 +8,12 @@ from itertools import pairwise
 from math import gcd
 
 from kernelskill.algorithm import integers
-from kernelskill.algorithm.expression import Expression, Load, Loop, Sym
+from kernelskill.algorithm.expression import Expression, Load, Loop, Reduce, Sym
 from kernelskill.algorithm.integers import Ranges
 from kernelskill.algorithm.lifting.bounds import at_least, least, most
 from kernelskill.algorithm.lifting.machine import Machine, Read, select
+from kernelskill.algorithm.lifting.recurrences import joined_with, neutral_of
+from kernelskill.algorithm.lifting.sharing import is_published, is_shared
 from kernelskill.algorithm.model import CannotLift, Store, StoreMode
 from kernelskill.algorithm.printing import show
 from kernelskill.algorithm.rewriting import substitute
@@ -26,7 +28,10 @@ class Overlap(Enum):
 
 def load(machine: Machine, buffer: str, index: Expression, kind: str) -> Expression:
     """Return what a load reads: what this thread stored there before, or memory at entry."""
-    machine.reads.append(Read(buffer, index, kind))
+    if is_shared(buffer):
+        machine.shared_reads.append(Read(buffer, index, kind))
+    else:
+        machine.reads.append(Read(buffer, index, kind))
     return stored_value(machine, buffer, index, kind, len(machine.stores))
 
 
@@ -38,7 +43,11 @@ def stored_value(machine: Machine, buffer: str, index: Expression, kind: str, co
             continue
         found = same_cell(earlier, index, machine)
         if found is Overlap.NEVER:
+            _check_phase(machine, earlier, index)
             continue
+        total = _atomic_total(machine, earlier, index, position)
+        if total is not None:
+            return total
         if isinstance(found, Overlap) or earlier.mode != "=":
             what = "an atomic on it" if earlier.mode != "=" else f"a store to {_cell(earlier)}"
             raise CannotLift(f"{buffer}[{show(index)}] is read after {what}")
@@ -50,6 +59,42 @@ def stored_value(machine: Machine, buffer: str, index: Expression, kind: str, co
         before = stored_value(machine, buffer, index, kind, position)
         return select(integers.conjunction(open_conditions), value, before)
     return Load(buffer, index, kind)
+
+
+def _check_phase(machine: Machine, earlier: Store, index: Expression) -> None:
+    """Refuse to read what another thread may be storing since the last barrier."""
+    if not is_shared(earlier.buffer) or is_published(earlier):
+        return
+    names = {f"threadIdx.{dimension}" for dimension in "xyz"}
+    if earlier.index.symbols & names and not never_meet(earlier.index, index, tuple(_threads(machine))):
+        raise CannotLift("cooperative: a thread reads what others store without a barrier between")
+
+
+def _threads(machine: Machine) -> list[Loop]:
+    return [Loop(name, *bounds) for name, bounds in machine.ranges.items() if name.startswith("threadIdx.")]
+
+
+def _atomic_total(machine: Machine, earlier: Store, index: Expression, position: int) -> Expression | None:
+    """Return what threads have added to one shared element; None where that is not what a store is."""
+    if not is_shared(earlier.buffer) or earlier.mode == "=" or not is_published(earlier):
+        return None
+    own = tuple(loop for loop in earlier.loops if loop not in machine.loops)
+    names = [loop.name for loop in own]
+    if earlier.index != index or earlier.index.depends_on(*names):
+        return None
+    before = stored_value(machine, earlier.buffer, index, earlier.kind, position)
+    if not own:
+        return None
+    lanes = {loop.name: Sym(machine.fresh(f"lane:{loop.name}"), "int") for loop in own}
+    loops = tuple(Loop(lanes[loop.name].name, loop.lower, loop.upper) for loop in own)
+    neutral = neutral_of(earlier.mode, earlier.kind)
+    if neutral is None:
+        return None
+    tests = [substitute(test, lanes) for test in earlier.guard if machine.holds(test) is not True]
+    value = substitute(earlier.value, lanes)
+    body = select(integers.conjunction(tests), value, neutral) if tests else value
+    joined = Reduce(earlier.mode, loops, body, neutral, earlier.kind)
+    return joined_with(earlier.mode, before, joined)
 
 
 def store(machine: Machine, buffer: str, index: Expression, value: Expression, kind: str) -> None:
@@ -75,7 +120,8 @@ def same_cell(earlier: Store, index: Expression, machine: Machine) -> dict[str, 
         Values of the store's own finished loops at which it writes exactly this cell.
     """
     own = tuple(loop for loop in earlier.loops if loop not in machine.loops)
-    solved = solve(earlier.index, index, own, machine.ranges, machine.strided)
+    strided = {} if is_shared(earlier.buffer) and is_published(earlier) else machine.strided
+    solved = solve(earlier.index, index, own, machine.here(), strided)
     if solved is not None and (len(own) < 2 or is_injective(earlier.index, own)):
         return solved
     if never_meet(earlier.index, index, own):

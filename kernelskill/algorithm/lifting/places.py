@@ -10,6 +10,7 @@ from kernelskill.algorithm import integers
 from kernelskill.algorithm.expression import Expression
 from kernelskill.algorithm.lifting import memory
 from kernelskill.algorithm.lifting.arithmetic import convert
+from kernelskill.algorithm.lifting.cooperative_values import joined_in_shared
 from kernelskill.algorithm.lifting.machine import Machine
 from kernelskill.algorithm.lifting.macros import expand_call
 from kernelskill.algorithm.lifting.values import (
@@ -33,7 +34,7 @@ from kernelskill.source.syntax import named, strip_parentheses
 
 def moved(pointer: Pointer, distance: Expression, sign: int = 1) -> Pointer:
     """Return a pointer so many of its elements further."""
-    step = integers.multiply(convert(distance, "long long"), integers.constant(pointer.layout.width))
+    step = integers.multiply(convert(distance, "long long"), integers.constant(pointer.stride))
     offset = integers.add(pointer.offset, step, sign)
     # A single subscript keeps the width in which the user computed it; sums of several are 64 bits wide.
     is_single = integers.value_of(pointer.offset) == 0 and sign == 1 and not is_wide(distance.type)
@@ -98,8 +99,27 @@ def _element(machine: Machine, node: Node) -> Place:
         return _local_element(machine, node, value, index)
     if not isinstance(value, Pointer):
         raise machine.refuse(node, f"{machine.text(base)!r} is not an array of a buffer")
+    if value.rows:
+        raise machine.refuse(node, f"{machine.text(node)!r} is a whole row of an array")
     pointer = moved(value, index)
     return MemoryPlace(pointer.buffer, pointer.offset, pointer.layout)
+
+
+def row_of(machine: Machine, base: Node, listed: Node) -> Pointer | None:
+    """Return the pointer to a row of an array of arrays; None for anything else."""
+    inner = strip_parentheses(base)
+    if inner.type not in ("identifier", "subscript_expression") or len(named(listed)) != 1:
+        return None
+    if inner.type == "identifier":
+        number = machine.find(machine.text(inner))
+        value = machine.slots.get(number) if number is not None else None
+    else:
+        outer, indices = inner.child_by_field_name("argument"), inner.child_by_field_name("indices")
+        value = row_of(machine, outer, indices) if outer is not None and indices is not None else None
+    if not isinstance(value, Pointer) or not value.rows:
+        return None
+    pointer = moved(value, machine.number(named(listed)[0]))
+    return replace(pointer, rows=pointer.rows[1:])
 
 
 def _local_element(machine: Machine, node: Node, pointer: LocalPointer, index: Expression) -> SlotPlace:
@@ -281,7 +301,7 @@ def _write_part(machine: Machine, place: SlotPlace, value: Value) -> Value:
 def _write_memory(machine: Machine, place: MemoryPlace, value: Value) -> Value:
     kind = place.layout.kind
     if place.layout.is_scalar and isinstance(value, Expression):
-        held = convert(value, kind)
+        held = joined_in_shared(machine, place.buffer, convert(value, kind))
         memory.store(machine, place.buffer, place.index, held, kind)
         return held
     if isinstance(value, Aggregate) and len(value.parts) == place.layout.width:

@@ -180,6 +180,21 @@ def _with_plain_zero(body: Expression, kind: str) -> Expression:
     return zero_of(kind) if body == zero_of(kind, negative=True) else body
 
 
+def joined_with(op: str, first: Expression, second: Expression) -> Expression:
+    """Return one step of a reduction."""
+    kind = second.type
+    if op in ("max", "min") and is_integer(kind):
+        return Call(op, (first, second), kind)
+    if op == "+" and is_integer(kind) and is_signed(kind):
+        return integers.add(first, second)
+    return Binary(op, first, second, kind)
+
+
+def neutral_of(op: str, kind: str) -> Expression | None:
+    """Return what a reduction of a type starts from when nothing is reduced yet."""
+    return _neutral(op, kind, zero_of(kind))
+
+
 def _is_never_negative_zero(initial: Expression) -> bool:
     """Whether a sum that starts here can't become -0: it starts at a literal other than -0."""
     return isinstance(initial, Num) and not (initial.text.startswith("-") and _is_zero(initial.text))

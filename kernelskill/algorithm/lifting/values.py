@@ -45,6 +45,16 @@ class Pointer:
     buffer: str
     offset: Expression
     layout: Layout
+    rows: tuple[int, ...] = ()
+    """Shape of what it points at, where that is an array."""
+
+    @property
+    def stride(self) -> int:
+        """Scalars from one element to the next."""
+        count = self.layout.width
+        for extent in self.rows:
+            count *= extent
+        return count
 
 
 @dataclass(frozen=True)
@@ -118,8 +128,27 @@ class Struct:
         return dict(self.fields).get(name)
 
 
+@dataclass(frozen=True)
+class CrossLane:
+    """What a shuffle brings from another lane of the warp."""
+
+    source: Expression
+    how: str
+    distance: int
+
+
 Value = (
-    Expression | Pointer | Aggregate | Array | Dim3 | Poison | MemoryPlace | SlotPlace | LocalPointer | Struct
+    CrossLane
+    | Expression
+    | Pointer
+    | Aggregate
+    | Array
+    | Dim3
+    | Poison
+    | MemoryPlace
+    | SlotPlace
+    | LocalPointer
+    | Struct
 )
 """What a variable holds; a place is what a reference refers to."""
 Slot = tuple[int, int | None]
