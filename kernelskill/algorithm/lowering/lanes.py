@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from kernelskill.algorithm.expression import Expression, Num, Reduce
-from kernelskill.algorithm.integers import constant, value_of
+from kernelskill.algorithm.expression import Expression, Fold, Num, Reduce
+from kernelskill.algorithm.integers import constant
 from kernelskill.algorithm.lowering.context import Context
+from kernelskill.algorithm.lowering.zeros import is_zero
 from kernelskill.algorithm.model import IllegalMove
+from kernelskill.algorithm.picks import Pick
+from kernelskill.algorithm.schedule import Schedule
 from kernelskill.algorithm.types import cuda_name, is_float
 
 _IDEMPOTENT = frozenset({"fmax", "fmin", "max", "min", "&", "|", "&&", "||"})
@@ -37,11 +40,7 @@ def has_start(reduction: Reduce) -> bool:
     """Whether the start must be taken in once after partial results are combined."""
     if reduction.op in _IDEMPOTENT:
         return False
-    if value_of(reduction.initial) == 0 and reduction.op in ("+", "^"):
-        return False
-    if isinstance(reduction.initial, Num) and reduction.op == "+":
-        return reduction.initial.text.rstrip("fF") not in ("0", "0.", "0.0")
-    return True
+    return not (is_zero(reduction.initial) and reduction.op in ("+", "^"))
 
 
 def combined_text(op: str, kind: str, first: str, second: str) -> str:
@@ -135,3 +134,64 @@ def _function_text(context: Context, name: str, op: str, kind: str, lanes: int) 
             "    }",
         ]
     return "\n".join([*lines, "    return value;", "}", ""])
+
+
+def pick_lanes(context: Context, fold: Fold, pick: Pick, targets: list[str]) -> None:
+    """Write the call after which every lane holds what the whole loop picked."""
+    types = [cuda_name(state.type) for state in fold.states]
+    key = f"pick {pick} {types} {context.schedule.lanes}"
+    if key not in context.helpers:
+        name = context.names.fresh("lanes_pick")
+        context.helper_names[key] = name
+        context.helpers[key] = _pick_text(context, name, pick, types)
+    context.out.line(f"{context.helper_names[key]}({', '.join(targets)});")
+
+
+def _pick_text(context: Context, name: str, pick: Pick, types: list[str]) -> str:
+    schedule = context.schedule
+    lanes, width = schedule.lanes, schedule.threads // schedule.lanes
+    parts = [f"state_{number}" for number in range(len(types))]
+    parts[pick.value], parts[pick.step] = "value", "index"
+    earlier = "<" if pick.op in ("<", ">") else ">"
+    strict = pick.op[0]
+    wins = f"other_value {strict} value || (other_value == value && other_index {earlier} index)"
+    heads = ", ".join(f"{kind}& {part}" for kind, part in zip(types, parts, strict=True))
+    take = ["{"] + [f"    {part} = other_{part};" for part in parts] + ["}"]
+    lines = [
+        f"// What {lanes} threads picked together; each of them gets it. All threads of the block call it.",
+        f"__device__ __forceinline__ void {name}({heads}) {{",
+    ]
+    if not schedule.lanes_outer:
+        lines += ["#pragma unroll", f"    for (int step = {min(lanes, 32) // 2}; step > 0; step /= 2) {{"]
+        lines += [
+            f"        const {kind} other_{part} = __shfl_xor_sync(0xffffffffu, {part}, step);"
+            for kind, part in zip(types, parts, strict=True)
+        ]
+        lines += [f"        if ({wins}) {take[0]}", *(f"        {text}" for text in take[1:]), "    }"]
+    if schedule.lanes_outer or lanes > 32:
+        lines += _shared_pick(schedule, types, parts, wins, take, width)
+    return "\n".join([*lines, "}", ""])
+
+
+def _shared_pick(
+    schedule: Schedule, types: list[str], parts: list[str], wins: str, take: list[str], width: int
+) -> list[str]:
+    """Return the part of a pick that goes through shared memory."""
+    lanes = schedule.lanes
+    if schedule.lanes_outer:
+        count, place, first, step = lanes, "threadIdx.x", f"threadIdx.x % {width}", width
+        total, leads = schedule.threads, ""
+    else:
+        count, total = lanes // 32, schedule.threads // 32
+        place, first, step = "threadIdx.x / 32", f"threadIdx.x / {lanes} * {count}", 1
+        leads = "if (threadIdx.x % 32 == 0) "
+    named = list(zip(types, parts, strict=True))
+    lines = [f"    __shared__ {kind} all_{part}[{total}];" for kind, part in named]
+    lines.append("    __syncthreads();  // the values of the last call are no longer needed")
+    lines += [f"    {leads}all_{part}[{place}] = {part};" for part in parts]
+    lines += ["    __syncthreads();", f"    const int first = {first};"]
+    lines += [f"    {part} = all_{part}[first];" for part in parts]
+    lines.append(f"    for (int number = 1; number < {count}; ++number) {{")
+    offset = f"number * {step}" if step > 1 else "number"
+    lines += [f"        const {kind} other_{part} = all_{part}[first + {offset}];" for kind, part in named]
+    return [*lines, f"        if ({wins}) {take[0]}", *(f"        {text}" for text in take[1:]), "    }"]

@@ -2,49 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
 from kernelskill.algorithm.access import certain_loads
 from kernelskill.algorithm.expression import (
-    Binary,
-    Call,
     Expression,
     Fold,
     Load,
     Loop,
-    Num,
-    Poly,
     Reduce,
     Sym,
     walk,
 )
 from kernelskill.algorithm.integers import compared, value_of
-from kernelskill.algorithm.lowering.context import AxisText, Context, StagedTile
+from kernelskill.algorithm.lowering.context import AxisText, Context
 from kernelskill.algorithm.lowering.fill import zero_of
-from kernelskill.algorithm.lowering.lanes import combine_lanes, neutral_of
+from kernelskill.algorithm.lowering.hoisting import Accumulation, can_share, hoistable, ranges_of, renamed
+from kernelskill.algorithm.lowering.holding import guarded, hold_load, ordered, unheld_loads
+from kernelskill.algorithm.lowering.lanes import combine_lanes, neutral_of, pick_lanes
+from kernelskill.algorithm.lowering.loop_heads import accumulate, loop_head
 from kernelskill.algorithm.lowering.packs import Packs, Run, packs_of_loads, wide_steps
 from kernelskill.algorithm.lowering.tile_loop import TileLoop
 from kernelskill.algorithm.lowering.values import print_values
+from kernelskill.algorithm.lowering.zeros import is_zero, vanishes
 from kernelskill.algorithm.model import IllegalMove
-from kernelskill.algorithm.rewriting import rebuild, substitute
-from kernelskill.algorithm.types import cuda_name, is_float
-
-Accumulation = Reduce | Fold
-
-
-def hoistable(expression: Expression, bound: frozenset[str] = frozenset()) -> Iterator[Accumulation]:
-    """Yield the reductions that can run before an expression is evaluated, inner ones first."""
-    inner = bound
-    if isinstance(expression, Reduce | Fold):
-        inner = bound | {loop.name for loop in expression.loops}
-        if isinstance(expression, Fold):
-            inner |= {state.name for state in expression.states}
-    for child in expression.children:
-        yield from hoistable(child, inner)
-    if isinstance(expression, Reduce | Fold) and not expression.depends_on(*bound):
-        yield expression
+from kernelskill.algorithm.picks import as_pick
+from kernelskill.algorithm.types import cuda_name
 
 
 @dataclass(frozen=True)
@@ -75,25 +60,8 @@ def lower_reductions(context: Context, expressions: Iterable[Expression]) -> Non
             return
         ready = [r for r in missing if all(q in context.values for q in hoistable(r) if q != r)]
         first = ready[0]
-        group = [r for r in ready if _ranges(r) == _ranges(first) and _fits(first, r)]
+        group = [r for r in ready if ranges_of(r) == ranges_of(first) and can_share(first, r)]
         _Group(context, group).write()
-
-
-def _fits(first: Accumulation, other: Accumulation) -> bool:
-    """Whether two can share a loop: two different recurrences may call their states alike."""
-    if isinstance(first, Fold) and isinstance(other, Fold):
-        return replace(first, index=0) == replace(other, index=0)
-    return not isinstance(other, Fold) or isinstance(first, Fold)
-
-
-def _ranges(reduction: Accumulation) -> tuple[object, ...]:
-    """Return the ranges of its loops, with loop variables by position."""
-    numbers: dict[str, Expression] = {}
-    found: list[object] = []
-    for position, loop in enumerate(reduction.loops):
-        found.append((substitute(loop.lower, numbers), substitute(loop.upper, numbers)))
-        numbers[loop.name] = Sym(f"#{position}")
-    return tuple(found)
 
 
 class _Group:
@@ -118,16 +86,16 @@ class _Group:
 
     def _member(self, reduction: Accumulation) -> Member:
         table: dict[str, Expression] = {
-            own.name: Sym(loop.name) for own, loop in zip(reduction.loops, self._loops, strict=True)
+            mine.name: Sym(loop.name) for mine, loop in zip(reduction.loops, self._loops, strict=True)
         }
-        renamed = replace(_renamed(reduction, table), loops=self._loops)
+        own = replace(renamed(reduction, table), loops=self._loops)
         hints = dict(self._context.algorithm.names)
         base = hints.get(
             reduction, "sum" if isinstance(reduction, Reduce) and reduction.op == "+" else "result"
         )
         if isinstance(reduction, Fold):
             base = reduction.states[0].name
-        return Member(reduction, renamed, self._context.names.fresh(base), self._context.dims_of(renamed))
+        return Member(reduction, own, self._context.names.fresh(base), self._context.dims_of(own))
 
     def write(self) -> None:
         for member in self._members:
@@ -184,17 +152,19 @@ class _Group:
         context, type_name = self._context, cuda_name(kind)
         name = text.partition("[")[0]
         if not member.dims:
-            value = zero_of(kind) if _is_zero(initial) else context.show(initial)
+            value = zero_of(kind) if is_zero(initial) else context.show(initial)
+            if context.active and unheld_loads(context, [initial]):
+                value = f"{context.active} ? {value} : {zero_of(kind)}"
             context.out.line(f"{type_name} {name} = {value};")
             return
         sizes = "".join(f"[{dim.points}]" for dim in member.dims)
-        if _is_zero(initial):
+        if is_zero(initial):
             context.out.line(f"{type_name} {name}{sizes} = {{}};")
             return
         context.out.line(f"{type_name} {name}{sizes};")
         with context.over_points(member.dims, [initial]):
-            certain = _unheld_loads(context, [initial])
-            with _guarded(context, member.dims if certain else ()):
+            certain = unheld_loads(context, [initial])
+            with guarded(context, member.dims if certain else ()):
                 context.out.line(f"{text} = {context.show(initial)};")
 
     # loops
@@ -251,7 +221,7 @@ class _Group:
         step = context.names.fresh(f"{loop.name}_i")
         context.step_names[loop.name] = step
         bodies = [self._body(member) for member in self._members]
-        is_zero_filled = all(_vanishes(context, member.renamed, self._tiles) for member in self._members)
+        is_zero_filled = all(vanishes(context, member.renamed, self._tiles) for member in self._members)
         bound = depth
         if not is_zero_filled:
             bound = context.names.fresh("steps")
@@ -300,12 +270,12 @@ class _Group:
         first = self._loops[0]
         runs = compared("<", first.lower, first.upper)
         tests = [] if value_of(runs) == 1 else [context.show(runs, 3)]
-        for load in dict.fromkeys(load for body in bodies for load in _ordered(certain_loads(body))):
+        for load in dict.fromkeys(load for body in bodies for load in ordered(certain_loads(body))):
             if load.depends_on(*bound) or context.leaf(load) is not None:
                 continue
             dims = context.dims_of(load)
             name = context.names.fresh(f"{load.buffer}_own")
-            self._hold(load, name, dims, tests)
+            hold_load(context, load, name, dims, tests)
             context.values[load] = name + "".join(f"[{dim.point}]" for dim in dims)
             held.append(load)
         return held
@@ -317,63 +287,16 @@ class _Group:
         held: list[Load] = []
         bodies = [body for member in self._members for body in self._body(member)]
         bound = {loop.name for body in bodies for node in walk(body) for loop in getattr(node, "loops", ())}
-        for load in dict.fromkeys(load for body in bodies for load in _ordered(certain_loads(body))):
+        for load in dict.fromkeys(load for body in bodies for load in ordered(certain_loads(body))):
             dims = context.dims_of(load)
             if not every or dims == every or load in context.values or load.depends_on(*bound):
                 continue
             name = context.names.fresh(f"{load.buffer}_value" if not dims else f"{load.buffer}_values")
             text = name + "".join(f"[{dim.point}]" for dim in dims)
-            self._hold(load, name, dims)
+            hold_load(context, load, name, dims)
             context.values[load] = text
             held.append(load)
         return held
-
-    def _hold(self, load: Load, name: str, dims: tuple[AxisText, ...], more: Sequence[str] = ()) -> None:
-        context, kind = self._context, cuda_name(load.kind)
-        staged = context.tile_text(load) is not None
-        if not dims:
-            guard = " && ".join([*([context.active] if context.active and not staged else []), *more])
-            text = context.show(load)
-            value = f"{guard} ? {text} : {zero_of(load.kind)}" if guard else text
-            context.out.line(f"const {kind} {name} = {value};")
-            return
-        context.out.line(f"{kind} {name}" + "".join(f"[{dim.points}]" for dim in dims) + ";")
-        if staged and len(dims) == 1 and self._hold_packs(load, name, dims[0]):
-            return
-        with context.over_points(dims, [load]):
-            text = context.show(load)
-            if not staged:
-                tests = [*([context.active] if context.active else []), *context.in_range(dims), *more]
-                for dim in dims:
-                    if dim.axis.name not in context.printed_symbols([load]):
-                        context.declare_point(dim)
-                text = f"{' && '.join(tests)} ? {text} : {zero_of(load.kind)}"
-            context.out.line(f"{name}" + "".join(f"[{dim.point}]" for dim in dims) + f" = {text};")
-
-    def _hold_packs(self, load: Load, name: str, dim: AxisText) -> bool:
-        """Read neighbouring points of a tile together, where they are neighbours in shared memory."""
-        context, width = self._context, dim.plan.vector
-        tile = next(t for t in context.tiles if load in t.loads)
-        fastest = tile.footprint.dimensions[tile.order[-1]]
-        if width == 1 or fastest.coefficients != ((dim.axis.name, 1),):
-            return False
-        if (tile.sizes[tile.order[-1]] + tile.pad) % width or tile.spreads[tile.order[-1]]:
-            return False
-        group, j, held = context.local("g"), context.local("j"), context.local("in")
-        place = f"{group} * {dim.threads} + {dim.thread}" if dim.plan.threads > 1 else group
-        pack = f"{context.pack}<{cuda_name(load.kind)}, {width}>"
-        point = replace(dim, point=group)
-        context.axes[dim.axis.name] = replace(point, plan=replace(dim.plan, vector=1))
-        text = context.tile_text(load)
-        context.axes[dim.axis.name] = dim
-        assert text is not None
-        index = text.rindex("[")
-        wide = f"{text[:index]}[({place}) * {width}]"
-        with context.out.unrolled(f"for (int {group} = 0; {group} < {dim.plan.points // width}; ++{group})"):
-            context.out.line(f"const {pack} {held} = *reinterpret_cast<const {pack}*>(&{wide});")
-            with context.out.unrolled(f"for (int {j} = 0; {j} < {width}; ++{j})"):
-                context.out.line(f"{name}[{group} * {width} + {j}] = {held}.at[{j}];")
-        return True
 
     def _accumulate(self, dims: tuple[AxisText, ...], members: Sequence[Member]) -> None:
         context = self._context
@@ -382,10 +305,10 @@ class _Group:
             if isinstance(member.renamed, Fold):
                 for number, state in enumerate(member.renamed.states):
                     context.values[state] = self._state(member, number)
-        needs_guard = bool(_unheld_loads(context, bodies))
+        needs_guard = bool(unheld_loads(context, bodies))
         with (
             context.over_points(dims, bodies),
-            _guarded(context, dims if needs_guard else (), needs_guard, bodies),
+            guarded(context, dims if needs_guard else (), needs_guard, bodies),
         ):
             before = dict(context.values)
             context.depth += 1
@@ -427,147 +350,14 @@ class _Group:
         context, reduction = self._context, member.renamed
         if not context.shares_loops:
             return
-        assert isinstance(reduction, Reduce)
+        if isinstance(reduction, Fold):
+            pick = as_pick(reduction)
+            if pick is None or member.dims:
+                raise IllegalMove("a loop carries more than one associative accumulator")
+            pick_lanes(
+                context, reduction, pick, [self._state(member, n) for n in range(len(reduction.states))]
+            )
+            return
         with context.over_points(member.dims, [reduction.initial]):
             target = member.name + member.subscript
             combine_lanes(context, reduction, target)
-
-
-def _renamed(reduction: Accumulation, table: dict[str, Expression]) -> Accumulation:
-    """Return a reduction with its own loop variables replaced, bounds and body."""
-    wanted = {name: value for name, value in table.items() if value != Sym(name)}
-
-    def change(node: Expression) -> Expression | None:
-        return wanted.get(node.name) if isinstance(node, Sym) else None
-
-    if not wanted:
-        return reduction
-    result = rebuild(reduction, change)
-    assert isinstance(result, Reduce | Fold)
-    return result
-
-
-def _ordered(found: frozenset[Load]) -> list[Load]:
-    return sorted(found, key=lambda load: load.key)
-
-
-def _is_zero(expression: Expression) -> bool:
-    if value_of(expression) == 0:
-        return True
-    return isinstance(expression, Num) and expression.text.rstrip("fF") in ("0", "0.", "0.0")
-
-
-def _unheld_loads(context: Context, bodies: Iterable[Expression]) -> list[Load]:
-    """Return the loads that go to global memory when bodies are evaluated."""
-    found: list[Load] = []
-
-    def visit(node: Expression) -> None:
-        if context.leaf(node) is not None:
-            return
-        if isinstance(node, Load):
-            found.append(node)
-        for child in node.children:
-            visit(child)
-
-    for body in bodies:
-        visit(body)
-    return found
-
-
-@contextmanager
-def _guarded(
-    context: Context, dims: Sequence[AxisText], needed: bool = True, printed: Iterable[Expression] = ()
-) -> Iterator[None]:
-    """Put what follows under the tests that its points lie in range."""
-    tests = [context.active] if context.active and needed else []
-    symbols = context.printed_symbols(printed)
-    for dim in dims:
-        if dim.axis.name not in symbols:
-            context.declare_point(dim)
-        tests += context.in_range([dim])
-    if not tests:
-        yield
-        return
-    with context.out.block(f"if ({' && '.join(tests)})"):
-        yield
-
-
-def loop_head(context: Context, loop: Loop, *, shared: bool = False) -> str:
-    """Return the head of a plain loop; `shared`: the block's lanes take its steps in turn."""
-    low, high = _bound(context, loop.lower), _bound(context, loop.upper)
-    kind, name = context.index_type, loop.name
-    if not shared:
-        return f"for ({kind} {name} = {low}; {name} < {high}; ++{name})"
-    start = context.lane_start
-    if kind == "long long" and context.split:
-        start = f"static_cast<long long>({context.split}) * {context.constant('kLanes', context.schedule.lanes)} + {context.lane}"
-    first = start if low == "0" else f"{low} + {start}"
-    return f"for ({kind} {name} = {first}; {name} < {high}; {name} += {context.lane_stride})"
-
-
-def _bound(context: Context, expression: Expression) -> str:
-    """Return the text of a bound of a loop; one that is read from memory only where the point exists."""
-    text = context.show(expression, 8)
-    if context.active and any(isinstance(node, Load) for node in walk(expression)):
-        return f"({context.active} ? {text} : 0)"
-    return text
-
-
-def accumulate(context: Context, op: str, kind: str, target: str, text: str) -> str:
-    """Return the statement that takes a value into an accumulator."""
-    if op in ("+", "*", "&", "|", "^"):
-        return f"{target} {op}= {text};"
-    if op in ("&&", "||"):
-        return f"{target} = {target} {op} ({text});"
-    if op in ("fmax", "fmin"):
-        function = {"double": op, "float": f"{op}f"}.get(kind, op[1:])
-        return f"{target} = {function}({target}, {text});"
-    sign = ">" if op == "max" else "<"
-    if not text.isidentifier():
-        name = context.names.fresh("value")
-        context.out.line(f"const {cuda_name(kind)} {name} = {text};")
-        text = name
-    return f"{target} = {text} {sign} {target} ? {text} : {target};"
-
-
-def _vanishes(context: Context, reduction: Accumulation, tiles: Sequence[StagedTile]) -> bool:
-    """Whether steps over elements filled with zeros add nothing, whatever the other values are."""
-    if not isinstance(reduction, Reduce) or reduction.op != "+":
-        return False
-    zeros = {load for tile in tiles for load in tile.loads}
-    body = reduction.body
-    if any(isinstance(node, Reduce | Fold) for node in walk(body)):
-        return False
-    loads = {node for node in walk(body) if isinstance(node, Load)}
-    if not loads or not loads <= zeros:
-        return False
-    return _value_with_zeros(body) == 0.0
-
-
-def _value_with_zeros(node: Expression) -> float | None:
-    """Return the value of an expression whose loads are all zero; None where that is not certain."""
-    if isinstance(node, Load):
-        return 0.0
-    if isinstance(node, Poly):
-        known = value_of(node)
-        return float(known) if known is not None else None
-    if isinstance(node, Num):
-        try:
-            return float(node.text.rstrip("fFlL"))
-        except ValueError:
-            return None
-    children = [_value_with_zeros(child) for child in node.children]
-    if any(child is None for child in children) or not children:
-        return None
-    known_values = [child for child in children if child is not None]
-    if isinstance(node, Binary) and node.op in ("+", "-", "*") and is_float(node.type):
-        left, right = known_values
-        return {"+": left + right, "-": left - right, "*": left * right}[node.op]
-    if isinstance(node, Call) and node.function in ("fabsf", "fabs", "fmaf", "fma", "__fmaf_rn"):
-        return (
-            known_values[0] * known_values[1] + known_values[2]
-            if len(known_values) == 3
-            else abs(known_values[0])
-        )
-    is_conversion = type(node).__name__ in ("Cast", "Unary") and len(known_values) == 1
-    return known_values[0] if is_conversion and getattr(node, "op", "-") == "-" else None

@@ -10,8 +10,10 @@ from kernelskill.algorithm.access import certain_loads
 from kernelskill.algorithm.expression import Expression, Fold, Load, Reduce, loads, walk
 from kernelskill.algorithm.integers import conjunction
 from kernelskill.algorithm.lowering.context import AxisText, Context
+from kernelskill.algorithm.lowering.hoisting import hoistable
+from kernelskill.algorithm.lowering.loop_heads import loop_head
 from kernelskill.algorithm.lowering.packs import Packs, Run, element_text, packs_of_stores, wide_steps
-from kernelskill.algorithm.lowering.reductions import hoistable, loop_head, lower_reductions
+from kernelskill.algorithm.lowering.reductions import lower_reductions
 from kernelskill.algorithm.lowering.values import print_values
 from kernelskill.algorithm.model import IllegalMove, Store
 from kernelskill.algorithm.types import cuda_name

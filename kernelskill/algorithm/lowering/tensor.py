@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from kernelskill.algorithm.expression import Binary, Cast, Expression, Load, Reduce
 from kernelskill.algorithm.lowering.context import AxisText, Context, StagedTile
+from kernelskill.algorithm.lowering.hoisting import hoistable
 from kernelskill.algorithm.lowering.lanes import has_start
-from kernelskill.algorithm.lowering.reductions import hoistable
 from kernelskill.algorithm.lowering.tile_loop import TileLoop
 from kernelskill.algorithm.lowering.values import print_values
 from kernelskill.algorithm.model import Algorithm, IllegalMove, Store

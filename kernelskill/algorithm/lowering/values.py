@@ -95,7 +95,7 @@ class _Printer:
             return True
         if is_integer(node.type) and isinstance(node, Poly):
             return False
-        return _operations(node) >= _SMALL
+        return _operations(node) >= (1 if node in self._hints else _SMALL)
 
 
 def _operations(node: Expression) -> int:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from kernelskill.algorithm.expression import Expression, Fold, Load, Loop, Reduce
+from kernelskill.algorithm.lowering.hoisting import hoistable
 from kernelskill.algorithm.lowering.kernel import LaunchFacts, emit
-from kernelskill.algorithm.lowering.reductions import hoistable
 from kernelskill.algorithm.model import Algorithm, IllegalMove
 from kernelskill.algorithm.schedule import Schedule
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kernelskill.algorithm.accumulate import accumulated
-from kernelskill.algorithm.expression import Load, Reduce, walk
+from kernelskill.algorithm.expression import Fold, Load, walk
 from kernelskill.algorithm.flatten import flattened
 from kernelskill.algorithm.model import Algorithm, IllegalMove
 from kernelskill.algorithm.moves.plan import Option, Plan, accumulations, checked, first_that_fits, number
+from kernelskill.algorithm.picks import as_pick
 from kernelskill.algorithm.schedule import AxisPlan, Schedule
 
 
@@ -100,7 +101,7 @@ def _check_loops(algorithm: Algorithm) -> None:
     found = accumulations(algorithm)
     if not found:
         raise IllegalMove("no loop accumulates")
-    if any(not isinstance(reduction, Reduce) for reduction in found):
+    if any(isinstance(reduction, Fold) and as_pick(reduction) is None for reduction in found):
         raise IllegalMove("a loop carries more than one associative accumulator")
     written = {store.buffer for store in algorithm.stores}
     outside = {

@@ -1,0 +1,45 @@
+"""Heads of loops, and what a step does to an accumulator."""
+
+from __future__ import annotations
+
+from kernelskill.algorithm.expression import Expression, Load, Loop, walk
+from kernelskill.algorithm.lowering.context import Context
+from kernelskill.algorithm.types import cuda_name
+
+
+def loop_head(context: Context, loop: Loop, *, shared: bool = False) -> str:
+    """Return the head of a plain loop; `shared`: the block's lanes take its steps in turn."""
+    low, high = _bound(context, loop.lower), _bound(context, loop.upper)
+    kind, name = context.index_type, loop.name
+    if not shared:
+        return f"for ({kind} {name} = {low}; {name} < {high}; ++{name})"
+    start = context.lane_start
+    if kind == "long long" and context.split:
+        start = f"static_cast<long long>({context.split}) * {context.constant('kLanes', context.schedule.lanes)} + {context.lane}"
+    first = start if low == "0" else f"{low} + {start}"
+    return f"for ({kind} {name} = {first}; {name} < {high}; {name} += {context.lane_stride})"
+
+
+def _bound(context: Context, expression: Expression) -> str:
+    """Return the text of a bound of a loop; one that is read from memory only where the point exists."""
+    text = context.show(expression, 8)
+    if context.active and any(isinstance(node, Load) for node in walk(expression)):
+        return f"({context.active} ? {text} : 0)"
+    return text
+
+
+def accumulate(context: Context, op: str, kind: str, target: str, text: str) -> str:
+    """Return the statement that takes a value into an accumulator."""
+    if op in ("+", "*", "&", "|", "^"):
+        return f"{target} {op}= {text};"
+    if op in ("&&", "||"):
+        return f"{target} = {target} {op} ({text});"
+    if op in ("fmax", "fmin"):
+        function = {"double": op, "float": f"{op}f"}.get(kind, op[1:])
+        return f"{target} = {function}({target}, {text});"
+    sign = ">" if op == "max" else "<"
+    if not text.isidentifier():
+        name = context.names.fresh("value")
+        context.out.line(f"const {cuda_name(kind)} {name} = {text};")
+        text = name
+    return f"{target} = {text} {sign} {target} ? {text} : {target};"
