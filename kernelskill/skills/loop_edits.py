@@ -62,3 +62,8 @@ def indent_lines(unit: SourceUnit, edits: EditSet, span: Span, *, first: bool = 
         text = unit.text_of(place)
         if text.strip() and not text.startswith("#"):
             edits.insert_before(place, _INDENT)
+
+
+def lead_of(unit: SourceUnit, node: Node, place: Node | Span) -> str:
+    """Return the white space that a line above a loop lacks where a pragma above it is indented less."""
+    return unit.indent_of(node)[len(unit.indent_of(place)) :]

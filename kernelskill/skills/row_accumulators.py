@@ -92,7 +92,27 @@ def read_accumulators(
             continue
         if loop.span.contains(span_of(write.node)) and outside:
             groups.setdefault(id(write.declared), []).append(write)
-    return tuple(_read_accumulator(unit, kernel, loop, writes) for writes in groups.values())
+    kept = [writes for writes in groups.values() if not is_temporary(unit, kernel, loop, writes[0].declared)]
+    return tuple(_read_accumulator(unit, kernel, loop, writes) for writes in kept)
+
+
+def is_temporary(unit: SourceUnit, kernel: KernelDef, loop: Loop, declared: Declared) -> bool:
+    """Whether each turn sets a variable before it reads it, and nothing reads it after the loop."""
+    flow = flow_of(unit, kernel)
+    is_local = isinstance(declared, ParameterDef) or declared.storage is Storage.LOCAL
+    if not is_local or declared.is_reference or kernel.body is None:
+        return False
+    targets = {w.node.child_by_field_name("left") for w in flow.writes_to(declared) if w.operator == "="}
+    for node in walk(kernel.body):
+        is_use = node.type == "identifier" and unit.text_of(node) == declared.name
+        if not is_use or node in targets or flow.resolve(node) is not declared:
+            continue
+        if node.start_byte == declared.name_span.start:
+            continue
+        write = flow.reaching(node, declared)
+        if write is None or loop.span.contains(span_of(write.node)) != loop.span.contains(span_of(node)):
+            return False
+    return True
 
 
 def _read_accumulator(unit: SourceUnit, kernel: KernelDef, loop: Loop, writes: list[Write]) -> Accumulator:

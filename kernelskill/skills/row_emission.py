@@ -10,7 +10,7 @@ from kernelskill.skills.common_end import after_comment
 from kernelskill.skills.coverage import ceiling_text
 from kernelskill.skills.device_code import fresh_name, place_before
 from kernelskill.skills.launch_edits import components_of, edit_sets, write_shapes
-from kernelskill.skills.loop_edits import indent_lines, is_statement_of_block
+from kernelskill.skills.loop_edits import indent_lines, is_statement_of_block, lead_of
 from kernelskill.skills.memory_runs import Order, Run
 from kernelskill.skills.row_accumulators import Accumulator, starts_neutral
 from kernelskill.skills.row_loops import SharedLoop
@@ -323,7 +323,7 @@ class RowWriter:
         self, node: Node, place: Node | Span, before: list[str], after: list[str], lead: str = ""
     ) -> None:
         """Put lines before and after a statement, in braces where it stands alone."""
-        indent = self._unit.indent_of(place)
+        indent = self._unit.indent_of(node)
         if (before or after) and not is_statement_of_block(node):
             if all(line.endswith(";") for line in [*before, *after]):
                 self._edits.insert_before(place, " ".join(["{", *before, lead]))
@@ -331,7 +331,8 @@ class RowWriter:
                 return
             before, after = ["{", *before], [*after, "}"]
         if before:
-            self._edits.insert_line_before(place, f"\n{indent}".join(before))
+            text = lead_of(self._unit, node, place) + f"\n{indent}".join(before)
+            self._edits.insert_line_before(place, text)
         if lead:
             self._edits.insert_before(node, lead)
         if after:

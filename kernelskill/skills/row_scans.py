@@ -142,7 +142,11 @@ def _before_body(unit: SourceUnit, kernel: KernelDef, loop: Loop, node: Node, de
     text, position = "", node.start_byte
     for name in walk(node):
         declared = flow.resolve(name) if name.type == "identifier" else None
+        if declared is None or declared is loop.declared:
+            continue
         if not isinstance(declared, VariableDef) or not loop.body_span.contains(declared.name_span):
+            if any(loop.span.contains(span_of(write.node)) for write in flow.writes_to(declared)):
+                raise refusal
             continue
         plain = declared.initialiser is not None and not declared.pointer_depth and not declared.dimensions
         at_top = declared.declaration.parent == loop.body

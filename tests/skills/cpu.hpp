@@ -237,4 +237,6 @@ inline int cudaDeviceGetAttribute(int* value, cudaDeviceAttr, int) { *value = 3;
 template <typename K> int cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, K, int, size_t) { *blocks = 2; return 0; }
 inline int cudaMemset(void* p, int v, size_t n) { std::memset(p, v, n); return 0; }
 inline int cudaMemsetAsync(void* p, int v, size_t n, cudaStream_t = nullptr) { std::memset(p, v, n); return 0; }
+template <typename T> int cudaMallocAsync(T** p, size_t n, cudaStream_t) { *p = (T*)std::malloc(n + 1); std::memset(*p, 0xA5, n); return 0; }
+inline int cudaFreeAsync(void* p, cudaStream_t) { std::free(p); return 0; }
 inline int cudaGetLastError() { return 0; }
