@@ -13,9 +13,10 @@ from kernelskill.policy.rank import Policy
 from kernelskill.runs import RunFolder, StopFlag
 from kernelskill.schema.candidate import Candidate
 from kernelskill.schema.evaluation import Depth, Evaluation, Request
-from kernelskill.schema.event import Evaluated, Judged
+from kernelskill.schema.event import Evaluated, Judged, Searched
 from kernelskill.schema.proposal import Proposal
 from kernelskill.schema.run import Budget, Member, Spend
+from kernelskill.schema.search import ParameterSearch
 from kernelskill.schema.task import Task
 from kernelskill.search.budget import exhausted
 from kernelskill.skills.library import SkillLibrary
@@ -93,8 +94,11 @@ class RoundContext:
         return self.evaluator.evaluate(self.request(proposal))
 
     def tried(self) -> set[str]:
-        """Return the digests of all candidates that were evaluated in this run."""
-        return {event.candidate for event in self.log.events if isinstance(event, Evaluated)}
+        """Return the digests of all candidates that were evaluated in this run, or ruled out by the hardware."""
+        evaluated = {event.candidate for event in self.log.events if isinstance(event, Evaluated)}
+        searches = [event.slate for event in self.log.events if isinstance(event, Searched)]
+        trials = [t for slate in searches for t in self.run.get(SEARCHES, slate, ParameterSearch).trials]
+        return evaluated | {trial.candidate for trial in trials if trial.outcome == "pruned"}
 
     def judgements(self, number: int) -> list[Judged]:
         """Return the judgements of one round in order."""

@@ -21,6 +21,8 @@ class PointTrial(Record):
     steps: tuple[Step, ...]
     proposal: str = ""
     """`Proposal.id`; empty where the steps could not be applied."""
+    candidate: str = ""
+    """Digest of what the steps make of the base."""
     outcome: PointOutcome
     detail: str = ""
     evaluation: str = ""

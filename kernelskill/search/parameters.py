@@ -141,10 +141,10 @@ class PointSearch:
         if same or made.candidate.digest in siblings:
             return PointTrial(steps=steps, outcome="known", detail="the same source as another point")
         if self.bench.is_known(made.candidate.digest):
-            return PointTrial(steps=steps, proposal=made.id, outcome="known", detail="tried before")
+            return _untimed(made, "known", "tried before")
         reason = self.bench.before_building(made)
         if reason:
-            return PointTrial(steps=steps, proposal=made.id, outcome="pruned", detail=reason)
+            return _untimed(made, "pruned", reason)
         return made
 
     def _evaluate(self, proposals: Sequence[Proposal]) -> dict[str, PointTrial]:
@@ -217,6 +217,16 @@ def _lead(trial: PointTrial, best: PointTrial) -> float:
     return max(own - other for own, other in zip(trial.case_gains, best.case_gains, strict=True))
 
 
+def _untimed(proposal: Proposal, outcome: PointOutcome, detail: str) -> PointTrial:
+    return PointTrial(
+        steps=proposal.steps,
+        proposal=proposal.id,
+        candidate=proposal.candidate.digest,
+        outcome=outcome,
+        detail=detail,
+    )
+
+
 def _trial(
     proposal: Proposal,
     outcome: PointOutcome,
@@ -229,6 +239,7 @@ def _trial(
     return PointTrial(
         steps=proposal.steps,
         proposal=proposal.id,
+        candidate=proposal.candidate.digest,
         outcome=outcome,
         detail=detail or evaluation.detail,
         evaluation=evaluation.key,

@@ -53,8 +53,8 @@ def sites(unit, kernel, context):
 
 
 def rewrite(unit, site, parameters, context):
-    ms = MS if not parameters else MS[parameters["width"]]
-    edits = [_replace(unit, OLD, NEW)]
+    ms = MS[parameters["width"]] if parameters and MS else MS
+    edits = [_replace(unit, OLD, NEW.format(**parameters) if "{{width}}" in NEW else NEW)]
     if ms is not None:
         first = unit.text.split("\\n")[0]
         edits.append(_replace(unit, first, f"// scripted: right ms={{ms}}"))

@@ -16,6 +16,7 @@ from kernelskill.schema.event import Evaluated, Judged, Proposed, Searched
 from kernelskill.schema.search import ParameterSearch
 
 WIDTHS = {"8": 1.1, "4": 0.9, "2": 0.5, "1": 0.8}
+BLOCKS = 'parameters:\n  - {name: width, values: ["2048", "4096"]}'
 PARAMETERS = 'parameters:\n  - {name: width, values: ["8", "4", "2", "1"]}'
 
 
@@ -81,6 +82,16 @@ def test_without_a_search_the_first_value_stands(shop: Callable[..., Any]) -> No
     context = made.run(made.context())
     assert not of_kind(context, Searched)
     assert [event.label for event in of_kind(context, Judged)] == ["widen(width=8) at k//* wide */"]
+
+
+def test_what_the_hardware_rules_out_is_not_offered_again(shop: Callable[..., Any]) -> None:
+    made = shop(slate=1, rounds=3, patience=3)
+    made.skill("compute/widen", "k<<<1, 128>>>", "k<<<1, {width}>>>", fields=BLOCKS)
+    context = made.run(made.context())
+    (searched,) = of_kind(context, Searched)
+    assert (searched.points, searched.timed, searched.pruned) == (2, 0, 2)
+    assert [len(event.proposals) for event in of_kind(context, Proposed)] == [1, 0]
+    assert not of_kind(context, Evaluated)
 
 
 def test_a_small_budget_is_left_to_the_full_stage(shop: Callable[..., Any]) -> None:
