@@ -45,6 +45,12 @@ class Separation:
     assumption: str = ""
 
 
+def distinct_types(one: str, other: str) -> bool:
+    """Whether objects of two scalar types can't be accessed by one another's type."""
+    known = _SCALARS.get(one), _SCALARS.get(other)
+    return None not in known and known[0] != known[1]
+
+
 _UNKNOWN = Separation(False)
 _PROVEN = Separation(True)
 
