@@ -28,6 +28,8 @@ REDUCTION = 4
 """One of so many points goes on from the cheap stage to the full one."""
 CASE_LEAD = 0.1
 """ln(speedup) in one timed case that makes a point worth a full evaluation beside the best one."""
+FEW = 4
+"""Points below which the sampler has nothing to learn from."""
 BATCH = 2
 """Points that the sampler proposes before it hears how they did; the second is built meanwhile."""
 _ASKS = 16
@@ -107,8 +109,8 @@ class PointSearch:
 
     @property
     def _first(self) -> int:
-        """Points whose choice is the policy's alone."""
-        return -(-self.limit // 2)
+        """Points whose choice is the policy's alone: of very few, all."""
+        return self.limit if self.limit < FEW else -(-self.limit // 2)
 
     def _try(self, study: optuna.Study, asked: Sequence[tuple[Values, optuna.trial.Trial]]) -> None:
         """Look at a batch of points: all are checked before the first is timed."""

@@ -27,7 +27,7 @@ RUN = ["run", "kernel.cu", "-t", "test.py", "--no-learn", "--rounds", "1"]
 def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The task and a run in `out` to replay."""
     folder = tmp_path_factory.mktemp("views")
-    write_task(folder, settings="[run]\nslate = 2\n")
+    write_task(folder, settings="[run]\nslate = 2\npoints = 2\n")
     optimised(*RUN, "-q", "--device", "emulated", "--out", "out", cwd=folder)
     return folder
 
