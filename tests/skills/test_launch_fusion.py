@@ -14,8 +14,8 @@ from tests.algorithm import cpu
 from tests.skills.applying import LIBRARY
 from tests.skills.contexts import context_for
 
-I = "int i = blockIdx.x * blockDim.x + threadIdx.x;"
-IJ = f"{I} int j = blockIdx.y * blockDim.y + threadIdx.y;"
+POINT = "int i = blockIdx.x * blockDim.x + threadIdx.x;"
+IJ = f"{POINT} int j = blockIdx.y * blockDim.y + threadIdx.y;"
 FLAT = "<<<(n + 63) / 64, 64>>>"
 HEAD = "#include <cuda_runtime.h>\n"
 SIGNATURE = 'extern "C" void f(const float* x, const float* b, float* t, float* y, int n, int w)'
@@ -24,8 +24,8 @@ SIGNATURE = 'extern "C" void f(const float* x, const float* b, float* t, float* 
 def elementwise(first: str, second: str, launches: str = "") -> str:
     launches = launches or f"first{FLAT}(x, t, n); second{FLAT}(t, y, n);"
     return (
-        f"{HEAD}__global__ void first(const float* a, float* out, int n) {{ {I} {first} }}\n"
-        f"__global__ void second(const float* in, float* out, int n) {{ {I} {second} }}\n"
+        f"{HEAD}__global__ void first(const float* a, float* out, int n) {{ {POINT} {first} }}\n"
+        f"__global__ void second(const float* in, float* out, int n) {{ {POINT} {second} }}\n"
         f"{SIGNATURE} {{ {launches} }}\n"
     )
 
@@ -42,23 +42,23 @@ RUNS = {
         f"first{FLAT}(x, y, n); second{FLAT}(y, n);",
     ).replace("const float* in, ", ""),
     "both_in_place": (
-        f"{HEAD}__global__ void first(float* v, int n) {{ {I} if (i < n) v[i] = v[i] * 0.5f; }}\n"
-        f"__global__ void second(float* v, float* o, int n) {{ {I} if (i < n) {{ o[i] = v[i] + 1.0f; v[i] = 0.0f; }} }}\n"
+        f"{HEAD}__global__ void first(float* v, int n) {{ {POINT} if (i < n) v[i] = v[i] * 0.5f; }}\n"
+        f"__global__ void second(float* v, float* o, int n) {{ {POINT} if (i < n) {{ o[i] = v[i] + 1.0f; v[i] = 0.0f; }} }}\n"
         f"{SIGNATURE} {{ first{FLAT}(t, n); second{FLAT}(t, y, n); }}\n"
     ),
     "rows_then_flat": (
         f"{HEAD}__global__ void first(const float* a, float* o, int h, int w) {{ {IJ} if (i < w && j < h) o[j * w + i] = a[j * w + i] - 2.0f; }}\n"
-        f"__global__ void second(const float* q, float* o, int count) {{ {I} if (i < count) o[i] = q[i] * q[i]; }}\n"
+        f"__global__ void second(const float* q, float* o, int count) {{ {POINT} if (i < count) o[i] = q[i] * q[i]; }}\n"
         f"{SIGNATURE} {{ dim3 grid((w + 7) / 8, (n + 3) / 4); first<<<grid, dim3(8, 4)>>>(x, t, n, w); int count = n * w; second<<<(count + 31) / 32, 32>>>(t, y, count); }}\n"
     ),
     "flat_then_rows": (
-        f"{HEAD}__global__ void first(const float* a, float* o, int count) {{ {I} if (i < count) o[i] = a[i] * a[i]; }}\n"
+        f"{HEAD}__global__ void first(const float* a, float* o, int count) {{ {POINT} if (i < count) o[i] = a[i] * a[i]; }}\n"
         f"__global__ void second(const float* q, float* o, int h, int w) {{ {IJ} if (i < w && j < h) o[j * w + i] = q[j * w + i] - 2.0f; }}\n"
         f"{SIGNATURE} {{ first<<<(n * w + 31) / 32, 32>>>(x, t, n * w);\n// rows\ndim3 grid((w + 7) / 8, (n + 3) / 4);\nsecond<<<grid, dim3(8, 4)>>>(t, y, n, w); }}\n"
     ),
     "row_sums": (
-        f"{HEAD}__global__ void first(const float* a, float* o, int n, int w) {{ {I} if (i >= n) return; float s = 0.0f; for (int j = 0; j < w; ++j) s += a[i * w + j]; o[i] = s; }}\n"
-        f"__global__ void second(const float* q, float* o, int n, int w) {{ {I} if (i < n) for (int j = 0; j < w; ++j) o[i * w + j] = q[i] / (j + 1); }}\n"
+        f"{HEAD}__global__ void first(const float* a, float* o, int n, int w) {{ {POINT} if (i >= n) return; float s = 0.0f; for (int j = 0; j < w; ++j) s += a[i * w + j]; o[i] = s; }}\n"
+        f"__global__ void second(const float* q, float* o, int n, int w) {{ {POINT} if (i < n) for (int j = 0; j < w; ++j) o[i * w + j] = q[i] / (j + 1); }}\n"
         f"{SIGNATURE} {{ first{FLAT}(x, t, n, w); second{FLAT}(t, y, n, w); }}\n"
     ),
     "strided": (
@@ -75,8 +75,8 @@ RUNS = {
         "if (i < n && i % 3 == 0) out[i] = a[i];", "if (i < n && i % 3 == 0) out[i] = in[i] + 2.0f;"
     ),
     "bias_of_rows": (
-        f"{HEAD}__global__ void first(const float* a, const float* c, float* o, int w, int n) {{ {I} if (i < n * w) o[i] = a[i] + c[i % w]; }}\n"
-        f"__global__ void second(float* v, int n) {{ {I} if (i < n) v[i] = fmaxf(v[i], 0.0f); }}\n"
+        f"{HEAD}__global__ void first(const float* a, const float* c, float* o, int w, int n) {{ {POINT} if (i < n * w) o[i] = a[i] + c[i % w]; }}\n"
+        f"__global__ void second(float* v, int n) {{ {POINT} if (i < n) v[i] = fmaxf(v[i], 0.0f); }}\n"
         f"{SIGNATURE} {{ first<<<(n * w + 31) / 32, 32>>>(x, b, y, w, n); second<<<(n * w + 31) / 32, 32>>>(y, n * w); }}\n"
     ),
 }
