@@ -46,8 +46,7 @@ def cost(N, C, HW):
 
 
 def baseline(x, scale, shift, eps):
-    """PyTorch's own batch norm, which also saves the statistics."""
+    """PyTorch's batch norm, cuDNN's where PyTorch prefers it."""
     import torch
 
-    y, save_mean, _ = torch.native_batch_norm(x, scale, shift, None, None, True, 0.0, eps)
-    return {"y": y, "save_mean": save_mean}
+    return torch.batch_norm(x, scale, shift, None, None, True, 0.0, eps, True)
