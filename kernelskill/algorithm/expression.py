@@ -37,6 +37,11 @@ class Expression:
         return repr(self)
 
     @cached_property
+    def size(self) -> int:
+        """How many nodes it has as a tree, equal ones counted as often as they occur."""
+        return 1 + sum(child.size for child in self.children)
+
+    @cached_property
     def symbols(self) -> frozenset[str]:
         """Names of the symbols inside; those bound by a `Reduce` or `Fold` inside are not free and left out."""
         return frozenset().union(*(child.symbols for child in self.children))

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from kernelskill.algorithm import integers
 from kernelskill.algorithm.expression import Binary, Expression, Poly, Sym
 from kernelskill.algorithm.integers import Ranges
-from kernelskill.algorithm.rewriting import substitute
+from kernelskill.algorithm.rewriting import replace_outermost, substitute
 from kernelskill.algorithm.types import is_integer
 
 _DEPTH = 6
@@ -76,15 +76,32 @@ def narrowed(ranges: Mapping[str, tuple[Expression, Expression]], path: Iterable
         for name in sorted(slack.symbols) if slack is not None and len(slack.symbols) == 1 else ():
             factor = integers.coefficient(slack, name) if slack is not None else None
             rest = integers.value_of(integers.without(slack, name)) if slack is not None else None
-            sign = integers.value_of(factor) if factor is not None else None
-            if name not in found or rest is None or sign not in (1, -1):
+            step = integers.value_of(factor) if factor is not None else None
+            if name not in found or rest is None or not step:
                 continue
             lower, upper = found[name]
-            if sign == -1:
-                high = integers.value_of(upper)
-                upper = integers.constant(rest + 1 if high is None else min(high, rest + 1))
+            if step < 0:
+                high, end = integers.value_of(upper), rest // -step + 1
+                upper = integers.constant(end if high is None else min(high, end))
             else:
-                low = integers.value_of(lower)
-                lower = integers.constant(-rest if low is None else max(low, -rest))
+                low, start = integers.value_of(lower), -(rest // step)
+                lower = integers.constant(start if low is None else max(low, start))
             found[name] = (lower, upper)
     return found
+
+
+def rescaled(expression: Expression, name: str, factor: int, symbol: Expression) -> Expression | None:
+    """Replace `factor * name` by another symbol; None where the name occurs in another way."""
+
+    def change(node: Expression) -> Expression | None:
+        if not isinstance(node, Poly) or not node.depends_on(name):
+            return None
+        total: Expression = integers.without(node, name)
+        known = integers.coefficient(node, name)
+        if known is None or any(count % factor for count in integers.terms_of(known).values()):
+            return None
+        share = integers.exact_division(known, integers.constant(factor))[0]
+        return integers.add(total, integers.multiply(share, symbol))
+
+    changed = replace_outermost(expression, change)
+    return None if changed.depends_on(name) else changed

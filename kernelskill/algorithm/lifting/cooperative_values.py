@@ -7,6 +7,7 @@ from tree_sitter import Node
 from kernelskill.algorithm import integers
 from kernelskill.algorithm.expression import Call, Expression, Sym
 from kernelskill.algorithm.lifting.arithmetic import binary
+from kernelskill.algorithm.lifting.bounds import rescaled
 from kernelskill.algorithm.lifting.machine import Machine
 from kernelskill.algorithm.lifting.partials import (
     FIRST_LANE,
@@ -30,7 +31,7 @@ _SHUFFLES = {
 }
 
 
-def joined_in_shared(machine: Machine, buffer: str, value: Expression) -> Expression:
+def joined_in_shared(machine: Machine, buffer: str, index: Expression, value: Expression) -> Expression:
     """Return what is stored to shared memory; a sum with another thread's element as a reduction."""
     if not is_shared(buffer):
         return value
@@ -42,10 +43,27 @@ def joined_in_shared(machine: Machine, buffer: str, value: Expression) -> Expres
         if (known := integers.value_of(integers.subtract(second, first))) is not None and known > 0
     ]
     for thread in thread_symbols(machine):
-        found = joined_pair(value, thread, distances, machine.groups, machine.fresh(LANE))
+        found = _joined_along(machine, thread, index, value, distances)
         if found is not None:
             return found
     return value
+
+
+def _joined_along(
+    machine: Machine, thread: Sym, index: Expression, value: Expression, distances: list[int]
+) -> Expression | None:
+    """Join over threads; where threads are so many elements apart, over elements."""
+    factor = integers.coefficient(index, thread.name)
+    step = integers.value_of(factor) if factor is not None else None
+    lane = machine.fresh(LANE)
+    if step is None or step < 2:
+        return joined_pair(value, thread, distances, machine.groups, lane)
+    cell = Sym(f"cell.{thread.name}", "int")
+    moved = rescaled(value, thread.name, step, cell)
+    found = joined_pair(moved, cell, distances, machine.groups, lane) if moved is not None else None
+    if found is None:
+        return None
+    return substitute(found, {cell.name: integers.multiply(thread, integers.constant(step))})
 
 
 def shuffle(machine: Machine, node: Node, name: str, arguments: list[Node]) -> CrossLane | None:

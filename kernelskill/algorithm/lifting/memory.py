@@ -10,10 +10,10 @@ from math import gcd
 from kernelskill.algorithm import integers
 from kernelskill.algorithm.expression import Expression, Load, Loop, Reduce, Sym
 from kernelskill.algorithm.integers import Ranges
-from kernelskill.algorithm.lifting.bounds import at_least, least, most
+from kernelskill.algorithm.lifting.bounds import at_least, least, most, rescaled
 from kernelskill.algorithm.lifting.machine import Machine, Read, select
 from kernelskill.algorithm.lifting.recurrences import joined_with, neutral_of
-from kernelskill.algorithm.lifting.sharing import is_published, is_shared
+from kernelskill.algorithm.lifting.sharing import every_of, is_first, is_published, is_shared
 from kernelskill.algorithm.model import CannotLift, Store, StoreMode
 from kernelskill.algorithm.printing import show
 from kernelskill.algorithm.rewriting import substitute
@@ -30,9 +30,28 @@ def load(machine: Machine, buffer: str, index: Expression, kind: str) -> Express
     """Return what a load reads: what this thread stored there before, or memory at entry."""
     if is_shared(buffer):
         machine.shared_reads.append(Read(buffer, index, kind))
+        multiple = _of_multiples(machine, buffer, index, kind)
+        if multiple is not None:
+            return multiple
     else:
         machine.reads.append(Read(buffer, index, kind))
     return stored_value(machine, buffer, index, kind, len(machine.stores))
+
+
+def _of_multiples(machine: Machine, buffer: str, index: Expression, kind: str) -> Expression | None:
+    """Return what a shared element holds where only every so many threads come here; None elsewhere."""
+    for test in machine.path:
+        for name in sorted(index.symbols):
+            count = integers.value_of(machine.ranges[name][1]) if name.startswith("threadIdx.") else None
+            every = count if is_first(test, name) else every_of(test, name)
+            if every is None or every < 2 or count is None or count % every:
+                continue
+            few = Sym(machine.fresh("few"), "int")
+            machine.ranges[few.name] = (integers.constant(0), integers.constant(count // every))
+            moved = substitute(index, {name: integers.multiply(few, integers.constant(every))})
+            found = stored_value(machine, buffer, moved, kind, len(machine.stores))
+            return rescaled(found, few.name, every, Sym(name, "unsigned"))
+    return None
 
 
 def stored_value(machine: Machine, buffer: str, index: Expression, kind: str, count: int) -> Expression:

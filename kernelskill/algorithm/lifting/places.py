@@ -31,6 +31,9 @@ from kernelskill.algorithm.lifting.values import (
 from kernelskill.algorithm.types import is_wide
 from kernelskill.source.syntax import named, strip_parentheses
 
+_LARGEST = 5000
+"""Nodes of a value: sums over all elements that are written out, one by one, are larger."""
+
 
 def moved(pointer: Pointer, distance: Expression, sign: int = 1) -> Pointer:
     """Return a pointer so many of its elements further."""
@@ -241,6 +244,10 @@ def read_place(machine: Machine, place: Place) -> Value:
     return _read_part(machine, place)
 
 
+def _who(machine: Machine) -> str:
+    return "cooperative: " if machine.shared_reads else ""
+
+
 def _read_part(machine: Machine, place: SlotPlace) -> Value:
     variable, value, part = machine.variables[place.number], machine.slots[place.number], place.part or 0
     if isinstance(value, Dim3):
@@ -266,6 +273,8 @@ def _read_memory(machine: Machine, place: MemoryPlace) -> Value:
 
 def write_place(machine: Machine, place: Place, value: Value) -> Value:
     """Assign to a place; the value as the place holds it is returned."""
+    if isinstance(value, Expression) and value.size > _LARGEST:
+        raise machine.refuse(None, f"{_who(machine)}the expressions of the kernel grow too large to follow")
     if isinstance(place, MemoryPlace):
         return _write_memory(machine, place, value)
     variable = machine.variables[place.number]
@@ -301,7 +310,7 @@ def _write_part(machine: Machine, place: SlotPlace, value: Value) -> Value:
 def _write_memory(machine: Machine, place: MemoryPlace, value: Value) -> Value:
     kind = place.layout.kind
     if place.layout.is_scalar and isinstance(value, Expression):
-        held = joined_in_shared(machine, place.buffer, convert(value, kind))
+        held = joined_in_shared(machine, place.buffer, place.index, convert(value, kind))
         memory.store(machine, place.buffer, place.index, held, kind)
         return held
     if isinstance(value, Aggregate) and len(value.parts) == place.layout.width:

@@ -123,6 +123,12 @@ def every_of(test: Expression, name: str) -> int | None:
     return None
 
 
+def is_first(test: Expression, name: str) -> bool:
+    """Whether a condition picks the first thread."""
+    is_equal = isinstance(test, Binary) and test.op == "==" and integers.value_of(test.right) == 0
+    return is_equal and isinstance(test, Binary) and isinstance(test.left, Sym) and test.left.name == name
+
+
 def thread_symbols(machine: Machine) -> list[Sym]:
     """Return the thread indices that tell threads apart."""
     return [Sym(f"threadIdx.{d}", "unsigned") for d in "xyz" if f"threadIdx.{d}" in machine.ranges]
