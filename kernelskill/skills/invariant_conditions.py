@@ -21,7 +21,7 @@ from kernelskill.source.loops import Loop, LoopKind, enclosing_loops, find_loops
 from kernelskill.source.syntax import Node, Span, named, span_of, strip_parentheses, walk
 from kernelskill.source.unit import SourceUnit
 
-_LONGEST = 4000
+LONGEST = 4000
 """Bytes of a loop that is worth having twice."""
 _ATOMS = (
     "identifier",
@@ -30,7 +30,7 @@ _ATOMS = (
     "parenthesized_expression",
     "subscript_expression",
 )
-_CHOICES = ("if_statement", "conditional_expression")
+CHOICES = ("if_statement", "conditional_expression")
 
 
 @dataclass(frozen=True)
@@ -54,15 +54,15 @@ def find_switches(
     types = ExpressionTypes(unit, kernel, template_bindings(unit, kernel, context))
     found: dict[tuple[str, str], list[Node]] = {}
     for node in walk(kernel.body) if kernel.body is not None else ():
-        condition = _condition(node) if node.type in _CHOICES else None
+        condition = condition_of(node) if node.type in CHOICES else None
         loop = _outermost(unit, kernel, loops, node, condition) if condition is not None else None
-        if node.type == "conditional_expression" and not _has_one_type(types, node):
+        if node.type == "conditional_expression" and not has_one_type(types, node):
             continue
         if loop is not None and condition is not None:
             found.setdefault((loop.key, form.of(condition)), []).append(node)
     by_key = {loop.key: loop for loop in loops}
     for (key, text), nodes in found.items():
-        condition = _condition(nodes[0])
+        condition = condition_of(nodes[0])
         assert condition is not None
         try:
             _refuse(unit, kernel, by_key[key], context)
@@ -73,13 +73,14 @@ def find_switches(
         yield Switch(by_key[key], clean_text(unit, condition), text, tuple(nodes))
 
 
-def _has_one_type(types: ExpressionTypes, node: Node) -> bool:
+def has_one_type(types: ExpressionTypes, node: Node) -> bool:
     """Whether each branch of a conditional alone has the type of the whole."""
     kinds = [types.of(node.child_by_field_name(field)) for field in ("consequence", "alternative")]
     return kinds[0] is not None and kinds[0] == kinds[1]
 
 
-def _condition(node: Node) -> Node | None:
+def condition_of(node: Node) -> Node | None:
+    """Return what an `if` or conditional tests; None where it declares or is decided by the compiler."""
     condition = node.child_by_field_name("condition")
     if condition is None or any(child.type in ("constexpr", "declaration") for child in walk(condition)):
         return None
@@ -109,7 +110,7 @@ def _is_known(unit: SourceUnit, condition: Node) -> bool:
 
 def _refuse(unit: SourceUnit, kernel: KernelDef, loop: Loop, context: SkillContext) -> None:
     refuse_unclear(unit, kernel, loop.node, context)
-    if loop.span.end - loop.span.start > _LONGEST:
+    if loop.span.end - loop.span.start > LONGEST:
         raise SkillRefused(f"the loop on line {loop.line} is too long to stand twice")
     if any(node.type == "case_statement" for node in walk(loop.node)):
         raise SkillRefused(f"the loop on line {loop.line} has a switch")
@@ -120,7 +121,9 @@ def write_switch(unit: SourceUnit, kernel: KernelDef, switch: Switch, edits: Edi
     loop = switch.loop
     start = loop.pragma_span.start if loop.pragma_span is not None else loop.span.start
     indent = unit.indent_of(Span(start, start))
-    texts = [_loop_text(unit, loop, _decided(unit, switch, outcome), indent) for outcome in (True, False)]
+    texts = [
+        _loop_text(unit, loop, _decided(unit, switch.choices, outcome), indent) for outcome in (True, False)
+    ]
     lines = [f"if ({switch.condition}) {{", *texts[0], "} else {", *texts[1], "}"]
     if _does_nothing(unit, loop, switch):
         lines = [f"if ({switch.condition}) {{", *texts[0], "}"]
@@ -137,9 +140,14 @@ def _loop_text(unit: SourceUnit, loop: Loop, replacements: list[Replacement], in
     return [f"{INDENT}{line}" if line else line for line in (*pragma, *lines)]
 
 
-def _decided(unit: SourceUnit, switch: Switch, outcome: bool) -> list[Replacement]:
+def decided_body(unit: SourceUnit, loop: Loop, choices: tuple[Node, ...], outcome: bool) -> str:
+    """Return the text of a loop's body with some choices decided."""
+    return replaced_text(unit, loop.body, _decided(unit, choices, outcome))
+
+
+def _decided(unit: SourceUnit, choices: tuple[Node, ...], outcome: bool) -> list[Replacement]:
     """Return what stands for each choice once its outcome is known, choices inside a branch decided too."""
-    own = {node.id for node in switch.choices}
+    own = {node.id for node in choices}
 
     def text_of(node: Node) -> str:
         kept = branch(node)
@@ -163,7 +171,7 @@ def _decided(unit: SourceUnit, switch: Switch, outcome: bool) -> list[Replacemen
         return kept
 
     found: list[Replacement] = []
-    for node in switch.choices:
+    for node in choices:
         text = text_of(node)
         found.append((_whole_lines(unit, node) if not text else span_of(node), text))
     return found

@@ -32,6 +32,13 @@ __global__ void windows(const float* in, const float* w, float* out, int h, int 
     else s -= 1.0f;
     for (unsigned j = 0; j < width; ++j) { unsigned t = x + j - 3; if (t < width) s += in[y * width + t]; }
     for (int j = 0; j < width; j += 2) if (j > x) s += 0.125f;
+    #pragma unroll 2
+    for (int j = -PAD; j <= PAD; ++j) {
+        int q = x + j;
+        float v = q >= 0 && q < width ? in[y * width + q] : 0.5f;  // padded
+        if (j == 1) continue;
+        if (j <= y) s += v; else { s -= v * 0.5f; }
+    }
     out[y * width + x] = s;
 }
 extern "C" void f(const float* a, const float* b, float* c, int n, int m) {

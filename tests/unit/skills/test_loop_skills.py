@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from tests.skills.applying import changed_lines, refusals
+from kernelskill.resources import data_folder
+from kernelskill.schema.candidate import Candidate
+from kernelskill.skills.apply import apply_step, find_steps
+from tests.skills.applying import LIBRARY, changed_lines, refusals
+from tests.skills.contexts import context_for
 
 HEAD = (
     "__global__ void k(const float* x, const float* __restrict__ z, float* y, double* d, int n, int m, unsigned p,\n"
@@ -420,3 +424,52 @@ def test_unrolled_less() -> None:
         "+ #pragma unroll 4",
     ]
     assert changed_lines("compute/limit_unroll", body(text), at=1, factor="1") == ["+ #pragma unroll 1"]
+
+
+def test_a_softmax_of_three_loops_comes_down_to_two() -> None:
+    source = (data_folder("benchmarks") / "core" / "softmax" / "kernel.cu").read_text()
+    candidate, context = Candidate.of("k.cu", {"k.cu": source}), context_for("softmax")
+    for name in ("single_pass_statistics", "fuse_loops", "reciprocal_of_invariant"):
+        found, declined = find_steps(candidate, LIBRARY.get(f"compute/{name}"), LIBRARY, context)
+        assert found, declined
+        candidate = apply_step(candidate, found[0].step, LIBRARY, context).candidate
+    assert candidate.source.count("for (int j = 0; j < cols; j++)") == 2
+    assert "out[j] = expf(in[j] - max_val);" in candidate.source
+    assert "out[j] = sum_inverse_is_normal ? out[j] * sum_inverse : out[j] / sum;" in candidate.source
+
+
+def test_split_where_a_test_changes() -> None:
+    text = "for (int j = 0; j < n; ++j) {\n    int q = m - j;\n    y[j] = q > 2 || q < -3 ? x[j] : c;\n}"
+    assert added("compute/split_loop_range", text) == [
+        "const int j_first = (int)min((long long)n, max(0LL, (long long)m - 2));",
+        "const int j_end = (int)max((long long)j_first, min((long long)n, (long long)m + 4));",
+        "for (int j = 0; j < j_first; ++j) {",
+        "y[j] = x[j];",
+        "}",
+        "for (int j = j_first; j < j_end; ++j) {",
+        "int q = m - j;",
+        "y[j] = c;",
+        "}",
+        "for (int j = j_end; j < n; ++j) {",
+        "int q = m - j;",
+        "y[j] = x[j];",
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "for (int j = 0; j < n; ++j) { y[j] = 1; if (j > m) break; }",
+        "for (int j = 0; j < n; ++j) { y[j] = 1; if (j > m || flag) y[j] = 2; }",
+        "for (int j = 0; j < n; ++j) { y[j] = 1; if ((j > m && j < 9) || j > 20) y[j] = 2; }",
+        "for (int j = 0; j < n; ++j) { y[j] = 1; if (j > m) { y[j] = 2; m = 0; } }",
+        "for (int j = 0; j < n; ++j) y[j] = (j > m ? 1 : c) / 2;",
+        "for (unsigned j = 0; j < n; ++j) { y[j] = 1; if (j > m) y[j] = 2; }",
+        "for (int j = 0; j < n; ++j) { y[j] = 1; if (j * 2 > m) y[j] = 2; }",
+        "for (int j = 0; j < n; ++j) { int q = j; y[j] = 1; if (n) q = 3; if (q > m) y[j] = 2; }",
+        "for (int j = 0; j < n; ++j) { y[j] = 1; if (j > m) __syncwarp(); }",
+        "for (int j = 0; j < n; ++j) if (j > m) y[j] = 2;",
+    ],
+)
+def test_not_split(text: str) -> None:
+    assert refusals("compute/split_loop_range", body(text))
