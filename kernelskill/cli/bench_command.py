@@ -86,13 +86,24 @@ def _print_table(results: BenchResults, file: Path) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    table = Table("task", "outcome", "speedup", "of the roof", "tried", "changes", box=None, pad_edge=False)
+    table = Table(
+        "task",
+        "outcome",
+        "speedup",
+        "of the library",
+        "of the roof",
+        "tried",
+        "changes",
+        box=None,
+        pad_edge=False,
+    )
     for row in results.rows:
         fractions = [case.roof_fraction for case in row.cases if case.roof_fraction is not None]
         table.add_row(
             row.task,
             row.outcome,
             "-" if row.outcome == "failed" else figures.speedup(row.speedup, row.evidence),
+            f"{row.quotient:.2f}x" if row.quotient and any(case.library for case in row.cases) else "-",
             figures.percent(min(fractions) if fractions else None),
             str(row.tried),
             " + ".join(row.accepted) or figures.stop_reason(row.reason),

@@ -178,6 +178,8 @@ def _summary(view: RunView, folder: Path) -> dict[str, object]:
                 "original_ms": row.original.median_ms,
                 "result_ms": row.best.median_ms,
                 "roof_fraction": row.roof_best.fraction if row.roof_best else None,
+                "library": row.library.call if row.library else None,
+                "library_ms": row.library.median_ms if row.library else None,
             }
             for row in view.cases
         ],

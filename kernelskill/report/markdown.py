@@ -97,7 +97,17 @@ def _cases(view: RunView) -> str:
         "of the roof, before",
         "after",
     )
-    return "## Timed cases\n\n" + _table(header, rows)
+    return "\n\n".join(["## Timed cases\n\n" + _table(header, rows), *compared(view.cases)])
+
+
+def compared(rows: Sequence[CaseRow]) -> list[str]:
+    """Return a sentence for each case whose library call was timed too."""
+    return [
+        f"The test's `baseline()` takes {figures.timing(row.library)} on {row.case.label} ({row.library.call.rstrip('.')});"
+        f" the result is {row.library.median_ms / row.best.median_ms:.2f} times as fast."
+        for row in rows
+        if row.library is not None
+    ]
 
 
 def _case_row(row: CaseRow, view: RunView) -> tuple[str, ...]:
