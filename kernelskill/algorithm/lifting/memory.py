@@ -68,6 +68,8 @@ def stored_value(machine: Machine, buffer: str, index: Expression, kind: str, co
         if total is not None:
             return total
         if isinstance(found, Overlap) or earlier.mode != "=":
+            if is_shared(buffer):
+                raise CannotLift("cooperative: shared memory is read in a way that is not understood")
             what = "an atomic on it" if earlier.mode != "=" else f"a store to {_cell(earlier)}"
             raise CannotLift(f"{buffer}[{show(index)}] is read after {what}")
         value = substitute(earlier.value, found)

@@ -16,6 +16,7 @@ from kernelskill.algorithm.lifting.macros import expand_call
 from kernelskill.algorithm.lifting.values import (
     Aggregate,
     Array,
+    CrossLane,
     Dim3,
     LocalPointer,
     MemoryPlace,
@@ -273,6 +274,8 @@ def _read_memory(machine: Machine, place: MemoryPlace) -> Value:
 
 def write_place(machine: Machine, place: Place, value: Value) -> Value:
     """Assign to a place; the value as the place holds it is returned."""
+    if isinstance(value, CrossLane):
+        raise machine.refuse(None, "cooperative: a value of another lane is used as it is")
     if isinstance(value, Expression) and value.size > _LARGEST:
         raise machine.refuse(None, f"{_who(machine)}the expressions of the kernel grow too large to follow")
     if isinstance(place, MemoryPlace):

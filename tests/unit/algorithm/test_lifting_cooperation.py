@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tests.unit.algorithm.lifting_samples import axes, lifted, refusal, stores
@@ -21,7 +23,7 @@ TREE = "s[t] = v; __syncthreads(); for (int h = 32; h > 0; h >>= 1) { if (t < h)
 INTERLEAVED = "s[t] = v; __syncthreads(); for (int h = 1; h < 64; h *= 2) { if (t % (2 * h) == 0) s[t] += s[t + h]; __syncthreads(); }"
 FIRST = "if (t == 0) y[blockIdx.x] = s[0];"
 SHUFFLES = "for (int d = 16; d; d /= 2) v += __shfl_{how}_sync(0xffffffffu, v, d);"
-WHOLE = ["y[row] = reduce[+; j in 0..n](x[j + n*row])"]
+WHOLE = ["y[row] = reduce[+; j in 0..n](x[row*n + j])"]
 
 
 def row_sum(joined: str, shared: str = SHARED, threads: str = "64") -> str:
@@ -30,10 +32,8 @@ def row_sum(joined: str, shared: str = SHARED, threads: str = "64") -> str:
 
 def lifted_stores(source: str) -> list[str]:
     found = lifted(source).algorithm
-    return [
-        text.replace(f"{found.axes[0].name}]", "row]").replace(f"n*{found.axes[0].name}", "n*row")
-        for text in stores(found)
-    ]
+    (axis,) = found.axes
+    return [re.sub(rf"\b{axis.name}\b", "row", text) for text in stores(found)]
 
 
 @pytest.mark.parametrize(
