@@ -1,0 +1,137 @@
+"""Emitted kernels: files round them, random sequences of moves, comparison with the interpreter."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from kernelskill.algorithm.interpret import interpret
+from kernelskill.algorithm.lowering.kernel import Emitted, LaunchFacts, emit
+from kernelskill.algorithm.model import Algorithm, IllegalMove
+from kernelskill.algorithm.moves.plan import Plan
+from kernelskill.algorithm.moves.registry import MOVES
+from kernelskill.algorithm.schedule import plain_schedule
+from tests.algorithm import cpu
+
+HEAD = "#include <cuda_runtime.h>\n#include <cuda_fp16.h>\n#include <math.h>\n\n"
+
+
+def emitted_text(plan: Plan) -> str:
+    """Return a file with the kernel of a plan and a launcher `f`.
+
+    Raises:
+        IllegalMove: The plan cannot be lowered.
+    """
+    algorithm = plan.algorithm
+    names = frozenset({"f", algorithm.kernel, *(p.name for p in algorithm.parameters)})
+    facts = LaunchFacts({name: name for name in names - {"f", algorithm.kernel}}, identifiers=names)
+    return file_of(algorithm, emit(algorithm, plan.schedule, facts))
+
+
+def file_of(algorithm: Algorithm, emitted: Emitted) -> str:
+    """Return a file with an emitted kernel and a launcher `f`."""
+    parameters = ", ".join(parameter.text for parameter in algorithm.parameters)
+    launcher = f'extern "C" void f({parameters})\n{{\n{emitted.launch}\n}}\n'
+    return f"{HEAD}{emitted.definitions}\n{emitted.kernel}\n{launcher}"
+
+
+def plans(algorithm: Algorithm, rng: np.random.Generator, length: int) -> Iterator[tuple[str, Plan]]:
+    """Yield the plain plan and those along one random sequence of legal moves, with what was done."""
+    plan, done = Plan(algorithm, plain_schedule(algorithm, int(rng.choice([32, 128, 256])))), "plain"
+    yield done, plan
+    for _ in range(length):
+        moved = _moved(plan, done, rng)
+        if moved is None:
+            return
+        label, plan = moved
+        done = f"{done} > {label}"
+        yield done, plan
+
+
+def _moved(plan: Plan, done: str, rng: np.random.Generator) -> tuple[str, Plan] | None:
+    for name in sorted(rng.permutation(sorted(MOVES)), key=lambda name: name in done):
+        move = MOVES[name]
+        try:
+            options = move.options(plan)
+        except IllegalMove:
+            continue
+        for _ in range(3):
+            values = {option.name: str(rng.choice(option.values)) for option in options}
+            try:
+                return f"{name}{values}", move.apply(plan, values)
+            except IllegalMove:
+                continue
+    return None
+
+
+def is_exact(plan: Plan) -> bool:
+    """Whether a plan keeps the order of every sum."""
+    return plan.schedule.lanes == 1 and not plan.schedule.splits
+
+
+def expected(algorithm: Algorithm, arguments: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """Return what the interpreter makes of arguments."""
+    arrays = {name: value for name, value in arguments.items() if isinstance(value, np.ndarray)}
+    return interpret(algorithm, arrays, {k: v for k, v in arguments.items() if k not in arrays})
+
+
+def differences(want: Mapping[str, np.ndarray], got: Mapping[str, np.ndarray], *, exact: bool) -> str:
+    """Return where results differ, in words; empty where they agree."""
+    for name, wanted in want.items():
+        found = got[name]
+        if wanted.dtype.kind in "iub" or exact:
+            wrong = ~((wanted == found) | ((wanted != wanted) & (found != found)))
+        else:
+            wide, other = wanted.astype(np.float64), found.astype(np.float64)
+            slack = {2: 2e-3, 4: 2e-5, 8: 1e-12}[wanted.dtype.itemsize]
+            finite = np.abs(wide[np.isfinite(wide)])
+            wrong = ~np.isclose(wide, other, slack, slack * float(finite.max(initial=1.0)), equal_nan=True)
+        if wrong.any():
+            place = int(np.flatnonzero(wrong.reshape(-1))[0])
+            values = wanted.reshape(-1)[place], found.reshape(-1)[place]
+            return f"{name}[{place}] is {values[1]!r} instead of {values[0]!r}; {int(wrong.sum())} of {wrong.size}"
+    return ""
+
+
+def compare(
+    cases: Sequence[tuple[str, str, Mapping[str, Any], Mapping[str, np.ndarray], bool]], folder: Path
+) -> list[str]:
+    """Compile sources together, run each, and return in words what disagrees.
+
+    Args:
+        cases: Label, source, arguments, wanted results and whether they must agree bit for bit.
+        folder: For the files.
+    """
+    problems = []
+    sources = {f"k{number}": case[1] for number, case in enumerate(cases)}
+    try:
+        library = cpu.build(sources, folder)
+    except cpu.CompileFailed as failure:
+        if len(cases) == 1:
+            return [f"{cases[0][0]}: {failure}"]
+        return [problem for case in cases for problem in compare([case], folder)]
+    calls = [
+        cpu.Call(f"k{number}", case[2], reversed=flush == "start", flush=flush)
+        for number, case in enumerate(cases)
+        for flush in ("end", "start", "odd")
+    ]
+    for place, (call, result) in enumerate(zip(calls, _results(library, calls), strict=True)):
+        number = place // 3
+        label, _, _, want, exact = cases[number]
+        problem = result if isinstance(result, str) else differences(want, result, exact=exact)
+        if problem:
+            problems.append(f"{label}: at {call.flush}: {problem}")
+    return problems
+
+
+def _results(library: cpu.Library, calls: Sequence[cpu.Call]) -> list[dict[str, np.ndarray] | str]:
+    """Return what each call leaves, or how it failed; all run in one process unless one of them fails."""
+    try:
+        return list(library.run(calls))
+    except cpu.RunFailed as failure:
+        if len(calls) == 1:
+            return [str(failure)]
+        return [result for call in calls for result in _results(library, [call])]
