@@ -65,6 +65,8 @@ class Schedule:
     """Neighbouring loop steps that a lane takes together."""
     lanes_outer: bool = False
     """Whether neighbouring threads are neighbouring points rather than neighbouring lanes."""
+    keep: int = 0
+    """Groups of steps whose elements each lane keeps in registers from loop to loop; 0: they are read again."""
     splits: int = 0
     """Most blocks that share each point's loops and combine by atomics; 0: one block."""
     min_blocks: int = 0

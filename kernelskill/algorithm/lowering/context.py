@@ -77,6 +77,23 @@ class StagedTile:
     """Registers that hold the thread's part of the next tile."""
 
 
+@dataclass(frozen=True)
+class KeptRows:
+    """Elements that each lane holds in registers over all loops along a row."""
+
+    flag: str
+    """Name of the variable that says whether the row is short enough."""
+    upper: Expression
+    """End of the loops; they start at zero."""
+    arrays: tuple[tuple[Load, str], ...]
+    """Loads, with `step_symbol()` for the loop variable, and the registers that hold them."""
+
+
+def step_symbol() -> Sym:
+    """Return the symbol that stands for the loop variable in `KeptRows.arrays`."""
+    return Sym("#step")
+
+
 def coordinate_symbol(position: int) -> str:
     """Return the symbol that stands for the coordinate of one dimension in `StagedTile.conditions`."""
     return f"@{position}"
@@ -116,6 +133,7 @@ class Context:
     active: str = ""
     """Name of the flag that says whether the thread's point lies in range; empty where it always does."""
     lane: str = ""
+    kept: KeptRows | None = None
     split: str = ""
     """The block's number among those that share each point's loops; empty where none do."""
     split_count: str = ""

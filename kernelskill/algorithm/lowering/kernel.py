@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from kernelskill.algorithm.expression import Call, Expression, Num, walk
 from kernelskill.algorithm.lowering.context import Context, StagedTile, axis_texts, index_type_of
 from kernelskill.algorithm.lowering.fill import Filler, tile_starts
+from kernelskill.algorithm.lowering.kept import declare_kept
 from kernelskill.algorithm.lowering.launching import Launch, argument_text, parameter_text
 from kernelskill.algorithm.lowering.launching import LaunchFacts as LaunchFacts
 from kernelskill.algorithm.lowering.mapping import Mapping
@@ -138,6 +139,8 @@ class _Emission:
                 )
                 filler.declare()
             self._fill_once()
+            if self._schedule.keep:
+                declare_kept(context)
             if self._schedule.tensor:
                 TensorBody(context).write()
             else:

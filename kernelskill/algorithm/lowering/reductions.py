@@ -21,6 +21,7 @@ from kernelskill.algorithm.lowering.context import AxisText, Context
 from kernelskill.algorithm.lowering.fill import zero_of
 from kernelskill.algorithm.lowering.hoisting import Accumulation, can_share, hoistable, ranges_of, renamed
 from kernelskill.algorithm.lowering.holding import guarded, hold_load, ordered, unheld_loads
+from kernelskill.algorithm.lowering.kept import serves, write_kept
 from kernelskill.algorithm.lowering.lanes import combine_lanes, neutral_of, pick_lanes
 from kernelskill.algorithm.lowering.loop_heads import accumulate, loop_head
 from kernelskill.algorithm.lowering.packs import Packs, Run, packs_of_loads, wide_steps
@@ -170,6 +171,16 @@ class _Group:
     # loops
 
     def _write_plain(self) -> None:
+        context = self._context
+        bodies = [body for member in self._members for body in self._body(member)]
+        if serves(context, self._loops, bodies):
+            write_kept(context, self._loops[0], bodies, self._step)
+            with context.out.block("else"):
+                self._write_shared()
+            return
+        self._write_shared()
+
+    def _write_shared(self) -> None:
         context = self._context
         if context.shares_loops and context.schedule.lane_vector > 1 and self._write_wide():
             return

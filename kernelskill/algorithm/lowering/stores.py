@@ -11,8 +11,16 @@ from kernelskill.algorithm.expression import Expression, Fold, Load, Reduce, loa
 from kernelskill.algorithm.integers import conjunction
 from kernelskill.algorithm.lowering.context import AxisText, Context
 from kernelskill.algorithm.lowering.hoisting import hoistable
+from kernelskill.algorithm.lowering.kept import kept_chunks, serves, write_kept
 from kernelskill.algorithm.lowering.loop_heads import loop_head
-from kernelskill.algorithm.lowering.packs import Packs, Run, element_text, packs_of_stores, wide_steps
+from kernelskill.algorithm.lowering.packs import (
+    Packs,
+    Run,
+    element_text,
+    packs_of_loads,
+    packs_of_stores,
+    wide_steps,
+)
 from kernelskill.algorithm.lowering.reductions import lower_reductions
 from kernelskill.algorithm.lowering.values import print_values
 from kernelskill.algorithm.model import IllegalMove, Store
@@ -202,6 +210,39 @@ def write_wide(context: Context, stores: Sequence[Store], packs: Packs, first: s
 
 
 def _write_looped(context: Context, store: Store) -> None:
+    if serves(context, store.loops, [store.value]):
+        _write_looped_kept(context, store)
+        with context.out.block("else"):
+            _write_looped_shared(context, store)
+        return
+    _write_looped_shared(context, store)
+
+
+def _write_looped_kept(context: Context, store: Store) -> None:
+    """Write a store along a row whose elements are in registers."""
+    (loop,) = store.loops
+    needed = [store.index, store.value, *store.guard]
+    run = Run(loop.name, loop.lower, context.schedule.lane_vector)
+    before = dict(context.values)
+
+    def step() -> None:
+        context.depth += 1
+        lower_reductions(context, needed)
+        _write_one(context, store)
+        context.depth -= 1
+
+    packs = packs_of_stores(context, [store], run) if run.width > 1 and not store.guard else None
+    if packs is None or any(_nested(context, e) for e in (store.index, store.value)):
+        write_kept(context, loop, needed, step, store.guard or needed)
+    else:
+        packs.note_alignment(context)
+        with kept_chunks(context, loop) as first:
+            held = packs_of_loads(context, [store.value], run)
+            write_wide(context, [store], replace(packs, read=held), first)
+    context.values = before
+
+
+def _write_looped_shared(context: Context, store: Store) -> None:
     if context.shares_loops and context.schedule.lane_vector > 1 and _write_looped_wide(context, store):
         return
     with ExitStack() as stack:

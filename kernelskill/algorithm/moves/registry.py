@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kernelskill.algorithm.moves.plan import Move
 from kernelskill.algorithm.moves.points import CoarsenPoints, HaloTiles, TurnTiles, VectorPoints
-from kernelskill.algorithm.moves.rows import ShareColumns, ShareRows, SumInBlocks
+from kernelskill.algorithm.moves.rows import KeepRows, ShareColumns, ShareRows, SumInBlocks
 from kernelskill.algorithm.moves.tiling import (
     BlockPoints,
     OverlapCopies,
@@ -18,6 +18,7 @@ MOVES: dict[str, Move] = {
     "block_points": BlockPoints(),
     "coarsen_points": CoarsenPoints(),
     "halo_tiles": HaloTiles(),
+    "keep_rows": KeepRows(),
     "overlap_copies": OverlapCopies(),
     "share_columns": ShareColumns(),
     "share_rows": ShareRows(),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from kernelskill.algorithm.accumulate import accumulated
 from kernelskill.algorithm.expression import Fold, Load, walk
@@ -66,6 +67,21 @@ class ShareColumns:
         last = algorithm.axes[-1].name
         plans = tuple(AxisPlan(a.name, threads if a.name == last else 1) for a in algorithm.axes)
         return checked(Plan(algorithm, Schedule(axes=plans, lanes=lanes, lanes_outer=True)))
+
+
+class KeepRows:
+    """Keep what a lane reads of a row in registers from one loop to the next."""
+
+    def options(self, plan: Plan) -> tuple[Option, ...]:
+        meaning = "groups of steps that a lane keeps; longer rows are read again"
+        return first_that_fits(self, plan, (Option("chunks", ("4", "8", "2", "1", "16"), meaning),))
+
+    def apply(self, plan: Plan, values: Mapping[str, str]) -> Plan:
+        if plan.schedule.lanes == 1 or plan.schedule.lanes_outer:
+            raise IllegalMove("rows are not shared by lanes yet")
+        if plan.schedule.keep:
+            raise IllegalMove("rows are kept already")
+        return checked(Plan(plan.algorithm, replace(plan.schedule, keep=number(values["chunks"]))))
 
 
 class SumInBlocks:
