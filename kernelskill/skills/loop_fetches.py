@@ -7,19 +7,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kernelskill.skills.counted_loops import CountedLoop
-from kernelskill.skills.device_code import macros_in, words_in
+from kernelskill.skills.device_code import macros_in, units_of, words_in
 from kernelskill.skills.disjoint import separate
 from kernelskill.skills.expression_types import ExpressionTypes, called_name, is_pure, plain_type
 from kernelskill.skills.kept_elements import is_element, is_own_type
 from kernelskill.skills.loop_effects import is_invariant, is_unconditional
 from kernelskill.skills.transformation import SkillContext, SkillRefused
 from kernelskill.source.accesses import Access, AccessMode
-from kernelskill.source.declarations import VariableDef
+from kernelskill.source.declarations import ParameterDef, VariableDef
 from kernelskill.source.definitions import KernelDef
 from kernelskill.source.pointers import Space
 from kernelskill.source.purity import is_pure_call
 from kernelskill.source.scopes import flow_of
-from kernelskill.source.syntax import Node, Span, ancestors, span_of, walk
+from kernelskill.source.syntax import Node, Span, ancestors, named, span_of, walk
 from kernelskill.source.unit import SourceUnit
 
 _DEPTH = 6
@@ -82,13 +82,19 @@ class FetchReader:
         return found, tuple(dict.fromkeys(assumptions))
 
     def _is_plain(self, access: Access) -> bool:
-        plain = is_element(self.unit, access.node) and is_own_type(access)
         in_body = self.counted.loop.body_span.contains(access.span)
-        return plain and in_body and access.space is Space.GLOBAL and access.root is not None
+        return in_body and is_element(self.unit, access.node) and self._is_loadable(access)
+
+    def _is_loadable(self, access: Access) -> bool:
+        """Whether what a load reads is known well enough: any memory will do where the loop stores nothing."""
+        if access.root is None:
+            return not any(other.mode.writes for other in self.accesses)
+        return access.space is Space.GLOBAL and is_own_type(access)
 
     def _fetch(self, access: Access, choices: bool) -> Fetch:
         text = f"line {access.line}: {self.unit.text_of(access.node)}"
-        node, kind = access.node, access.element_type
+        node = access.node
+        kind = access.element_type or field_element(self.unit, self.kernel, self.context, access)
         if choices and not is_unconditional(self.unit, self.counted.loop, node):
             node = self._choice_around(node)
             kind = ExpressionTypes(self.unit, self.kernel).of(node) or ""
@@ -103,9 +109,11 @@ class FetchReader:
             raise SkillRefused(f"{text} is the same in every turn")
         self.text(node, {}, self.counted.variable.name)
         loads = tuple(a for a in self._loads_behind(node))
-        if any(load.root is None or load.space is not Space.GLOBAL for load in loads):
+        if not all(self._is_loadable(load) for load in loads):
             raise SkillRefused(f"{text}: what its index is loaded from can't be told")
-        return Fetch(node, kind, access.base, loads)
+        pointer = access.node.child_by_field_name("argument")
+        field_name = pointer.child_by_field_name("field") if pointer is not None else None
+        return Fetch(node, kind, self.unit.text_of(field_name) if field_name else access.base, loads)
 
     def _refuse_calls(self, node: Node, text: str) -> None:
         """Decline an expression with a call that does more than compute, or a macro that hides variables."""
@@ -233,6 +241,38 @@ class FetchReader:
                 )
             found += [answer.assumption] if answer.assumption else []
         return found
+
+
+def field_element(unit: SourceUnit, kernel: KernelDef, context: SkillContext, access: Access) -> str:
+    """Return what a pointer that is a field of a parameter points at; empty where that can't be told."""
+    pointer = access.node.child_by_field_name("argument")
+    owner = pointer.child_by_field_name("argument") if pointer is not None else None
+    name = pointer.child_by_field_name("field") if pointer is not None else None
+    if pointer is None or owner is None or name is None or owner.type != "identifier":
+        return ""
+    declared = flow_of(unit, kernel).resolve(owner)
+    if not isinstance(declared, ParameterDef) or declared.pointer_depth or declared.is_reference:
+        return ""
+    found = []
+    for other in units_of(unit, context):
+        for node in walk(other.root):
+            title = node.child_by_field_name("name") if node.type == "struct_specifier" else None
+            body = node.child_by_field_name("body")
+            if title is not None and body is not None and other.text_of(title) == declared.pointee_type:
+                found += [_pointee(other, member, unit.text_of(name)) for member in named(body)]
+    kinds = [kind for kind in found if kind]
+    return kinds[0] if len(kinds) == 1 else ""
+
+
+def _pointee(unit: SourceUnit, member: Node, name: str) -> str:
+    """Return what a member points at; empty where it is another, or no pointer to plain elements."""
+    kind, declared = member.child_by_field_name("type"), member.child_by_field_name("declarator")
+    if kind is None or declared is None or declared.type != "pointer_declarator":
+        return ""
+    words = [word for word in words_in(unit, declared) if word not in ("__restrict__", "const")]
+    single = len(member.children_by_field_name("declarator")) == 1
+    plain = words == [name] and single and unit.text_of(declared).count("*") == 1
+    return " ".join(unit.text_of(kind).split()) if plain and "volatile" not in words_in(unit, member) else ""
 
 
 def body_text(unit: SourceUnit, counted: CountedLoop, names: Mapping[int, str]) -> list[str]:

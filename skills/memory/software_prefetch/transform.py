@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kernelskill.skills.counted_loops import CountedLoop, is_tail, read_counted
 from kernelskill.skills.device_code import fresh_name, words_in
@@ -16,9 +17,10 @@ from kernelskill.source.accesses import Access, find_accesses
 from kernelskill.source.definitions import KernelDef
 from kernelskill.source.edits import EditSet
 from kernelskill.source.loops import Loop, find_loops
-from kernelskill.source.syntax import Node, named
+from kernelskill.source.syntax import Node, named, span_of
 from kernelskill.source.unit import SourceUnit
 
+_CAST = re.compile(r"\([\w ]+\)\w+")
 _MOST_VALUES = 8
 _SHORT = 16
 """The compiler unrolls loops of so few turns whole, and moves their loads itself."""
@@ -71,11 +73,16 @@ def _plan(unit: SourceUnit, kernel: KernelDef, loop: Loop, context: SkillContext
     if is_tail(unit, kernel, loop):
         raise SkillRefused(f"the loop on line {loop.line} takes the turns that another one left")
     counted = read_counted(unit, kernel, loop)
-    if not counted.is_plain:
-        raise SkillRefused(f"the loop on line {loop.line} starts at more than plain variables")
     accesses, assumptions = _accesses(unit, kernel, loop, context)
     reader = FetchReader(unit, kernel, counted, accesses, context)
-    fetches, more = reader.fetches(choices=True)
+    found, more = reader.fetches(choices=True)
+    spans = [span_of(fetch.node) for fetch in found]
+    # A load inside another one moves with it.
+    fetches = [
+        fetch
+        for fetch, own in zip(found, spans, strict=True)
+        if not any(span != own and span.contains(own) for span in spans)
+    ]
     texts = {reader.text(fetch.node, {}, counted.variable.name) for fetch in fetches}
     if len(texts) > _MOST_VALUES:
         raise SkillRefused(f"the loop on line {loop.line} loads {len(texts)} values a turn")
@@ -151,12 +158,18 @@ def _write(unit: SourceUnit, plan: _Plan, context: SkillContext) -> Rewrite:
 
     counted, loop = plan.counted, plan.counted.loop
     name = counted.variable.name
-    runs = f"{counted.first} {loop.comparison} {counted.bound}"
+    edits = EditSet(unit)
+    before: list[str] = []
+    if not counted.is_plain:
+        # What the loop starts at is loaded once, as before.
+        first_name = fresh(f"{name}_first")
+        before.append(f"const {counted.kind} {first_name} = {counted.first};")
+        edits.replace(counted.start, first_name)
+        counted = replace(counted, first=first_name)
+    runs = f"{_operand(counted.first)} {loop.comparison} {counted.bound}"
     certain = loop.trip_count is not None and loop.trip_count > 0
     later = counted.later(name, "1")
     later = f"({later})" if counted.step.isdigit() else f"({counted.kind})({later})"
-    edits = EditSet(unit)
-    before: list[str] = []
     values: dict[str, str] = {}
     begin: list[str] = []
     ahead: list[str] = []
@@ -184,7 +197,8 @@ def _write(unit: SourceUnit, plan: _Plan, context: SkillContext) -> Rewrite:
 
 
 def _operand(text: str) -> str:
-    return text if text.isidentifier() or text.isdigit() else f"({text})"
+    is_cast = _CAST.fullmatch(text) is not None
+    return text if text.isidentifier() or text.isdigit() or is_cast else f"({text})"
 
 
 def _bracketed(fetch: Fetch, text: str) -> str:

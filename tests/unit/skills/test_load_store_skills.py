@@ -236,6 +236,24 @@ def test_memory_seen_as_another_type_is_not_told_apart_by_it() -> None:
     assert "writes w[0]" in refusals(REUSE, kernel(text))[0]
 
 
+def test_pointers_in_a_struct() -> None:
+    head = "struct Csr { const int* start; /* , */ const int *column; const float* value; float* const* rows; };\n"
+    text = "float s = 0;\nfor (int j = a.start[i]; j < n; ++j) s += a.value[j] * x[a.column[j]];\nx[i] = s;"
+    source = head + kernel(text, "Csr a, float* x, int n")
+    lines = changed_lines(AHEAD, source)
+    assert lines[1:4] == [
+        "+ const int j_first = (int)(a.start[i]);",
+        "+ float value_next = j_first < n ? a.value[j_first] : float();",
+        "+ float x_next = j_first < n ? x[a.column[j_first]] : float();",
+    ]
+    assert "+ x_batch[turn] = x[column_batch[turn]];" in changed_lines(BATCH, source)
+    stores = source.replace("s += a.value[j]", "x[j] = a.value[j]")
+    assert refusals(BATCH, stores)
+    assert refusals(AHEAD, stores)
+    unknown = head + kernel("for (int j = 0; j < n; ++j) x[0] = a.rows[j][0];", "Csr a, float* x, int n")
+    assert refusals(BATCH, unknown, NO_ALIAS)
+
+
 def test_stores_of_the_loop_need_proof() -> None:
     text = "for (int j = 0; j < n; ++j) z[j] = x[j];"
     for skill in (BATCH, AHEAD):
@@ -258,9 +276,21 @@ def test_stores_of_the_loop_need_proof() -> None:
             ],
         ),
         (
+            "for (int j = i & 3; j < n; ++j) z[0] += x[j];",
+            [
+                "- for (int j = i & 3; j < n; ++j) z[0] += x[j];",
+                "+ float x_next = (i & 3) < n ? x[(i & 3)] : float();",
+                "+ for (int j = i & 3; j < n; ++j) {",
+                "+ const float x_now = x_next;",
+                "+ if (j + 1 < n) x_next = x[j + 1];",
+                "+ z[0] += x_now;",
+                "+ }",
+            ],
+        ),
+        (
             "for (size_t j = i; j < n; j += blockDim.x) {\nz[0] += j > 3 ? x[j] : 1;\n}",
             [
-                "+ float x_next = (size_t)i < n ? (((size_t)i) > 3 ? x[(size_t)i] : 1) : float();",
+                "+ float x_next = (size_t)i < n ? ((size_t)i > 3 ? x[(size_t)i] : 1) : float();",
                 "- z[0] += j > 3 ? x[j] : 1;",
                 "+ const float x_now = x_next;",
                 "+ if (n - j > 1ULL * blockDim.x) x_next = (size_t)(j + blockDim.x) > 3 "
