@@ -155,7 +155,9 @@ def _decided(unit: SourceUnit, choices: tuple[Node, ...], outcome: bool) -> list
             return ";" if _is_whole_body(node) else "{}" if not is_statement_of_block(node) else ""
         inner = [(below, text_of(below)) for below in walk(kept) if below.id in own]
         if kept.type == "compound_statement" and is_statement_of_block(node) and not _declares(kept):
-            return shifted("\n".join(block_lines(unit, kept, inner)), unit.indent_of(node))
+            lines = block_lines(unit, kept, inner)
+            if not lines or "//" not in lines[-1]:  # else what follows on the line would be a comment
+                return shifted("\n".join(lines), unit.indent_of(node))
         text = replaced_text(unit, kept, inner)
         if node.type == "conditional_expression":
             return text if kept.type in _ATOMS else f"({text})"

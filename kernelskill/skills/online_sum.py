@@ -360,10 +360,9 @@ def write_online_sum(
         "}",
     ]
     replace_body(edits, first, lines, indent)
+    why = "// An infinite maximum gives NaN, as in two passes."
     undefined = f"if ({partial} != {zero}) {partial} += {_argument(unit, plan, largest, largest)};"
-    edits.insert_after(
-        first.node, f"\n{indent}{undefined}  // an infinite maximum gives NaN, as in two passes"
-    )
+    edits.insert_after(first.node, f"\n{indent}{why}\n{indent}{undefined}")
     added = f"{plan.total.name} += {partial};"
     if plan.keeps_second:
         edits.insert_line_before(second.node if second.pragma_span is None else second.pragma_span, added)

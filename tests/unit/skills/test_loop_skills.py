@@ -473,3 +473,12 @@ def test_split_where_a_test_changes() -> None:
 )
 def test_not_split(text: str) -> None:
     assert refusals("compute/split_loop_range", body(text))
+
+
+def test_code_behind_a_comment_on_the_same_line_stays_code() -> None:
+    text = "for (int j = 0; j < n; ++j) { if (flag) { y[j] = 1; // note\n} y[j] *= 2; }"
+    assert "{ y[j] = 1; // note" in " ".join(added("compute/unswitch_loop", text))
+    text = "float t = 0; " + MAX + " " + EXPONENTIALS.replace("\n", " ")
+    lines = added("compute/single_pass_statistics", text)
+    assert lines[-1].endswith("float s = 0; s += s_online;")
+    assert "//" not in lines[-1]
