@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from kernelskill.schema.candidate import Candidate
 from kernelskill.skills.apply import apply_step, find_steps
@@ -63,6 +64,7 @@ def spelling(passes: str) -> str:
     )
 
 
+@pytest.mark.slow
 def test_one_pass_agrees_with_two(tmp_path: Path) -> None:
     context, texts, names = context_for("f"), ['#include "cpu.hpp"'], []
     pairs = [f"{first} {second}" for first in MAXIMA.values() for second in SUMS.values()]
