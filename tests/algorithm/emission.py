@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -96,34 +97,40 @@ def differences(want: Mapping[str, np.ndarray], got: Mapping[str, np.ndarray], *
     return ""
 
 
-def compare(
-    cases: Sequence[tuple[str, str, Mapping[str, Any], Mapping[str, np.ndarray], bool]], folder: Path
-) -> list[str]:
-    """Compile sources together, run each, and return in words what disagrees.
+@dataclass(frozen=True)
+class Case:
+    """A file to run and what must come of it."""
 
-    Args:
-        cases: Label, source, arguments, wanted results and whether they must agree bit for bit.
-        folder: For the files.
-    """
+    label: str
+    text: str
+    arguments: Mapping[str, Any]
+    wanted: Mapping[str, np.ndarray]
+    exact: bool
+    """Whether results must agree bit for bit."""
+
+
+def compare(cases: Sequence[Case], folder: Path) -> list[str]:
+    """Compile files together, run each at aligned and odd addresses, and return in words what disagrees."""
     problems = []
-    sources = {f"k{number}": case[1] for number, case in enumerate(cases)}
+    sources = {f"k{number}": case.text for number, case in enumerate(cases)}
     try:
         library = cpu.build(sources, folder)
     except cpu.CompileFailed as failure:
         if len(cases) == 1:
-            return [f"{cases[0][0]}: {failure}"]
+            return [f"{cases[0].label}: {failure}"]
         return [problem for case in cases for problem in compare([case], folder)]
     calls = [
-        cpu.Call(f"k{number}", case[2], reversed=flush == "start", flush=flush)
+        cpu.Call(f"k{number}", case.arguments, reversed=flush == "start", flush=flush)
         for number, case in enumerate(cases)
         for flush in ("end", "start", "odd")
     ]
     for place, (call, result) in enumerate(zip(calls, _results(library, calls), strict=True)):
-        number = place // 3
-        label, _, _, want, exact = cases[number]
-        problem = result if isinstance(result, str) else differences(want, result, exact=exact)
-        if problem:
-            problems.append(f"{label}: at {call.flush}: {problem}")
+        case = cases[place // 3]
+        found = isinstance(result, str) or differences(case.wanted, result, exact=case.exact)
+        if found:
+            problems.append(
+                f"{case.label}: at {call.flush}: {result if found is True else found}\n{case.text}"
+            )
     return problems
 
 

@@ -52,7 +52,7 @@ def launch_cases(text: str, arguments: Mapping[str, Any]) -> Iterator[LaunchCase
             yield refused
             return
         names = {name: _plain(given) for name, given in lifted.arguments}
-        memory |= _locals(text, memory)
+        memory |= _locals(unit.text_of(launcher.span), memory)
         values = {name: _value(given, memory) for name, given in names.items()}
         wanted = expected(lifted.algorithm, values)
         yield LaunchCase(lifted, values, wanted)
@@ -67,10 +67,10 @@ def _plain(text: str) -> str:
 def _locals(text: str, known: Mapping[str, Any]) -> dict[str, Any]:
     """Return the sizes that a launcher computes from its parameters, where they are simple."""
     found: dict[str, Any] = {}
-    for name, value in _LOCAL.findall(text[text.index('extern "C"') :]):
+    for name, value in _LOCAL.findall(text):
         try:
             found[name] = _value(_plain(value), {**known, **found})
-        except (NameError, SyntaxError, TypeError):
+        except NotForThisHarness:
             continue
     return {name: value for name, value in found.items() if name not in known}
 
@@ -80,7 +80,10 @@ def _value(text: str, known: Mapping[str, Any]) -> Any:
     if text in known:
         return known[text]
     scalars = {name: value for name, value in known.items() if not isinstance(value, np.ndarray)}
-    return eval(text.replace("/", "//") if "." not in text else text, {"__builtins__": {}}, scalars)
+    try:
+        return eval(text.replace("/", "//") if "." not in text else text, {"__builtins__": {}}, scalars)
+    except (NameError, SyntaxError, TypeError):
+        raise NotForThisHarness(f"the argument {text!r} of a launch") from None
 
 
 def small_cases(folder: Path, seed: int = 0) -> Iterator[dict[str, Any]]:
@@ -108,7 +111,10 @@ def small_cases(folder: Path, seed: int = 0) -> Iterator[dict[str, Any]]:
                 continue
             value = inputs.get(name, inputs.get(f"{name}_"))
             if value is None and name in tests.get("SCRATCH", ()):
-                size = tests["SCRATCH"][name](**sizes)
+                extent = tests["SCRATCH"][name]
+                asked = inspect.signature(extent).parameters if callable(extent) else ()
+                known = {key: value for key, value in inputs.items() if key in asked}
+                size = extent(**known) if callable(extent) else extent
                 value = np.zeros(int(np.prod(size)))
             elif value is None:
                 value = np.zeros_like(_array(outputs.get(name, outputs.get(f"{name}_"))))

@@ -15,7 +15,7 @@ import pytest
 from kernelskill.algorithm.model import CannotLift, IllegalMove
 from kernelskill.resources import data_folder
 from tests.algorithm import cpu
-from tests.algorithm.emission import compare, differences, emitted_text, plans
+from tests.algorithm.emission import Case, compare, differences, emitted_text, plans
 from tests.algorithm.launches import LaunchCase, launch_cases, small_cases
 
 FULL = int(os.environ.get("KERNELSKILL_RANDOM", "0"))
@@ -84,8 +84,8 @@ def test_emitted_kernels_agree(folder: Path, tmp_path: Path) -> None:
             try:
                 for label, plan in plans(algorithm, rng, 4):
                     text = emitted_text(plan)
-                    cases.append((label, text, launch.arguments, launch.wanted, False))
+                    cases.append(Case(label, text, launch.arguments, launch.wanted, exact=False))
             except IllegalMove as refused:
                 pytest.skip(f"not emitted: {refused}")
-    unique = {(label, id(arguments)): case for case in cases for label, _, arguments, *_ in [case]}
+    unique = {(case.label, id(case.arguments)): case for case in cases}
     assert compare(list(unique.values()), tmp_path) == []
