@@ -77,6 +77,9 @@ class RowWriter:
                 self._write_loop(shared)
         for store in self._program.stores:
             self._write_store(store)
+        first = self._program.first
+        if self._program.has_overlaps and not is_statement_of_block(first):
+            self._edits.insert_after(first, f"\n{self._unit.indent_of(first)}}}")
         self._write_launches()
         made = tuple(edit for edits in self._sets.values() for edit in edits.edits)
         notes = ("where memory overlaps, one lane does the row alone",) if self._program.has_overlaps else ()
@@ -132,7 +135,8 @@ class RowWriter:
             for node in [*bounds, *nodes]:
                 if node is not None:
                     refuse_unknown_names(unit, self._program.kernel, node, place, shared.loop.variable)
-        lines = ["// Lanes may share the row unless it stores to what it reads elsewhere."]
+        opening = [] if is_statement_of_block(place) else ["{"]
+        lines = [*opening, "// Lanes may share the row unless it stores to what it reads elsewhere."]
         ends: dict[Run, tuple[str, str]] = {}
         for run in dict.fromkeys(run for pair in pairs for run in (pair.first, pair.second)):
             begin, end = self._fresh(f"{run.base}_begin"), self._fresh(f"{run.base}_end")

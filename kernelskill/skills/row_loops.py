@@ -154,17 +154,16 @@ def _bound_stays(unit: SourceUnit, kernel: KernelDef, loop: Loop) -> bool:
     flow = flow_of(unit, kernel)
     if any(node.type in _CHANGING for node in walk(loop.bound)):
         return False
+    initialiser = loop.node.child_by_field_name("initializer")
+    own = {id(flow.resolve(name)) for name in walk(loop.bound) if name.type == "identifier"}
+    if id(loop.declared) in own:
+        return False
     for write in flow.writes:
-        inside = loop.span.contains(span_of(write.node))
-        is_step = write.node == loop.step_statement
-        if inside and not is_step and write.operator != "init" and write.declared is loop.declared:
-            initialiser = loop.node.child_by_field_name("initializer")
-            if initialiser is None or not span_of(initialiser).contains(span_of(write.node)):
-                return False
-        names = [n for n in walk(loop.bound) if n.type == "identifier" and flow.resolve(n) is write.declared]
-        if inside and names and write.declared is not loop.declared:
-            return False
-        if names and write.declared is loop.declared:
+        in_head = initialiser is not None and span_of(initialiser).contains(span_of(write.node))
+        matters = write.declared is loop.declared or id(write.declared) in own
+        if not matters or in_head or not loop.span.contains(span_of(write.node)):
+            continue
+        if write.node != loop.step_statement:
             return False
     accesses = [a for a in find_accesses(unit, kernel) if loop.span.contains(a.span)]
     return not any(access.mode.writes and not _is_own(access, loop) for access in accesses)

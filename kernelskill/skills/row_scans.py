@@ -155,13 +155,9 @@ def _before_body(unit: SourceUnit, kernel: KernelDef, loop: Loop, node: Node, de
         assert declared.initialiser is not None
         inner = _before_body(unit, kernel, loop, declared.initialiser, depth + 1)
         same = ExpressionTypes(unit, kernel).of(declared.initialiser) == plain_type(declared.base_type)
-        cast = (
-            inner
-            if same and inner.isidentifier()
-            else f"({inner})"
-            if same
-            else f"({declared.base_type})({inner})"
-        )
+        cast = f"({inner})" if same else f"({declared.base_type})({inner})"
+        if same and (name == node or inner.isidentifier()):
+            cast = inner
         text += unit.text_of(Span(position, name.start_byte)) + cast
         position = name.end_byte
     return " ".join((text + unit.text_of(Span(position, node.end_byte))).split())

@@ -59,7 +59,7 @@ def read_split_loop(unit: SourceUnit, kernel: KernelDef, context: SkillContext) 
             raise SkillRefused(f"line {entry.launch.line} launches a grid of more than one dimension")
         launch_statement(entry)
     same = [f for other in units_of(unit, context) for f in other.all_functions if f.name == kernel.name]
-    if len(same) > 1 or (kernel.launch_bounds_span is not None and not kernel.parameters):
+    if len(same) > 1 or not kernel.parameters:
         raise SkillRefused("the kernel is declared more than once")
     if shared.loop.trip_count is not None and shared.loop.trip_count < _LONG:
         raise SkillRefused(f"its loop has only {shared.loop.trip_count} turns")

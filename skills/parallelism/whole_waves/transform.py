@@ -40,9 +40,9 @@ def rewrite(unit: SourceUnit, site: Site, parameters: Mapping[str, str], context
     sets = edit_sets(entries)
     names: list[str] = []
     for entry in entries:
-        made = [fresh_name(unit, context, wanted, names) for wanted in _NAMES]
-        names += made
-        _write(sets[entry.unit.path], entry, made, int(parameters["waves"]))
+        own = [fresh_name(unit, context, wanted, names) for wanted in _NAMES]
+        names += own
+        _write(sets[entry.unit.path], entry, own, int(parameters["waves"]))
     made = tuple(edit for edits in sets.values() for edit in edits.edits)
     return Rewrite(edits=made, assumptions=assumptions)
 
