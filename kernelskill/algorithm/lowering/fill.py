@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
-from kernelskill.algorithm.expression import Expression, Loop, Sym
-from kernelskill.algorithm.integers import add, compared, multiply, value_of
+from kernelskill.algorithm.expression import Binary, Expression, Loop, Sym
+from kernelskill.algorithm.integers import add, compared, multiply, subtract, value_of
 from kernelskill.algorithm.lowering.context import Context, StagedTile, coordinate_symbol
 from kernelskill.algorithm.lowering.staging import Fill, inner_loops, upper_end
 from kernelskill.algorithm.rewriting import substitute
@@ -196,11 +196,13 @@ class Filler:
         symbol = coordinate_symbol(dimension)
         end = upper_end(self._context.algorithm, self._tile, dimension)
         for condition in self._tile.conditions:
-            op, left = getattr(condition, "op", ""), getattr(condition, "left", None)
-            if op not in ("<", "<=") or left is None or not left.depends_on(symbol):
+            if not isinstance(condition, Binary) or condition.op not in ("<", "<="):
                 continue
+            if not condition.depends_on(symbol):
+                continue
+            left = subtract(condition.left, condition.right)
             excess = value_of(substitute(left, {symbol: end}))
-            if excess is not None and excess >= (0 if op == "<" else 1):
+            if excess is not None and excess >= (0 if condition.op == "<" else 1):
                 return True
         return False
 

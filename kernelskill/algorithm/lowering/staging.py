@@ -19,6 +19,7 @@ from kernelskill.algorithm.integers import (
     value_of,
 )
 from kernelskill.algorithm.lowering.context import Context, StagedTile, coordinate_symbol
+from kernelskill.algorithm.lowering.fill_conditions import united_conditions
 from kernelskill.algorithm.lowering.text import pack_alignment
 from kernelskill.algorithm.model import Algorithm, IllegalMove
 from kernelskill.algorithm.printing import show
@@ -78,7 +79,7 @@ def plan_tile(algorithm: Algorithm, schedule: Schedule, staging: Staging) -> Sta
     if together is None:
         raise IllegalMove(f"{buffer} is read in several shapes")
     whole, spreads = together
-    conditions = _common_conditions(sites, prints, counts)
+    conditions = _conditions(algorithm, sites, prints, counts)
     sizes = tuple(d.extent(counts, spread=s) for d, s in zip(whole.dimensions, spreads, strict=True))
     order = _array_order(algorithm, schedule, whole)
     pad = 8 if schedule.tensor else _padding(schedule, whole, order, sizes)
@@ -125,6 +126,23 @@ def _check_fixed(load: Load, own: Footprint | None, algorithm: Algorithm, counts
         raise IllegalMove(f"{show(load)} is gathered")
 
 
+def _conditions(
+    algorithm: Algorithm, sites: Sequence[LoadSite], prints: Sequence[Footprint], counts: dict[str, int]
+) -> tuple[Expression, ...]:
+    """Return the conditions under which elements are read, in terms of coordinates.
+
+    Raises:
+        IllegalMove: They are no bounds of coordinates.
+    """
+    try:
+        return _common_conditions(sites, prints, counts)
+    except IllegalMove:
+        found = united_conditions(algorithm, sites, prints, counts)
+        if found is None:
+            raise
+        return found
+
+
 def _common_conditions(
     sites: Sequence[LoadSite], prints: Sequence[Footprint], counts: dict[str, int]
 ) -> tuple[Expression, ...]:
@@ -168,6 +186,8 @@ def in_coordinates(condition: Expression, own: Footprint, counts: dict[str, int]
         moving: Expression = multiply(constant(scale), dimension.coordinate({}))
         fixed = subtract(difference, moving)
         coordinate = Sym(coordinate_symbol(position))
+        if scale == 1:
+            return Binary(condition.op, coordinate, multiply(constant(-1), fixed), "bool")
         side = add(fixed, multiply(constant(scale), coordinate))
         return Binary(condition.op, side, constant(0), "bool")
     raise problem
