@@ -8,13 +8,22 @@ from dataclasses import dataclass
 
 from kernelskill.algorithm.expression import Binary, Expression, Loop, Sym
 from kernelskill.algorithm.integers import add, compared, multiply, subtract, value_of
+from kernelskill.algorithm.lowering.async_copy import ASYNC_BUFFERS
 from kernelskill.algorithm.lowering.context import Context, StagedTile, coordinate_symbol
 from kernelskill.algorithm.lowering.staging import Fill, inner_loops, upper_end
 from kernelskill.algorithm.rewriting import substitute
-from kernelskill.algorithm.types import cuda_name
+from kernelskill.algorithm.types import cuda_name, size_of
 
 _MOST_UNROLLED = 16
 """Rounds of a fill that are unrolled whole."""
+
+
+_ASYNC_BYTES = (4, 8, 16)
+
+
+def buffer_count(copy: str) -> int:
+    """Return how many tiles of each staged operand lie in shared memory."""
+    return {"double": 2, "async": ASYNC_BUFFERS}.get(copy, 1)
 
 
 def zero_of(kind: str) -> str:
@@ -64,7 +73,8 @@ class Filler:
         sizes = [str(tile.sizes[d]) for d in tile.order]
         if tile.pad:
             sizes[-1] += f" + {tile.pad}"
-        twice = "[2]" if self._context.schedule.copy == "double" and tile.loop else ""
+        count = buffer_count(self._context.schedule.copy) if tile.loop else 1
+        twice = f"[{count}]" if count > 1 else ""
         tensor = self._context.schedule.tensor
         align = (
             "__align__(128) "
@@ -95,6 +105,65 @@ class Filler:
         """Write a loop from the thread's registers into shared memory."""
         with self._rounds() as place:
             self._put(place, buffer, self._register)
+
+    def stream(self, buffer: str) -> None:
+        """Write a loop that starts asynchronous copies; elements too small for them are copied at once."""
+        out, width, size = self._context.out, self._fill.vector, size_of(self._tile.kind)
+        with self._rounds() as place, ExitStack() as stack:
+            if not self._fill.is_even:
+                stack.enter_context(out.block(f"if ({place.element} < {self._fill.total})"))
+            if width == 1:
+                self._stream_one(place, buffer, "")
+                return
+            if self._is_contiguous and size * width in _ASYNC_BYTES:
+                with out.block(f"if ({self._context.aligned_flag})"):
+                    self._stream_call(place, buffer, size * width, "")
+                stack.enter_context(out.block("else"))
+            j = self._context.local("j")
+            with out.unrolled(f"for (int {j} = 0; {j} < {width}; ++{j})"):
+                self._stream_one(place, buffer, j)
+
+    def _stream_one(self, place: Place, buffer: str, lane: str) -> None:
+        """Copy one element, asynchronously where it is large enough."""
+        size = size_of(self._tile.kind)
+        if size in _ASYNC_BYTES:
+            self._stream_call(place, buffer, size, lane)
+            return
+        tests = self._stream_tests(place, lane)
+        text = f"{self._tile.buffer}[{self._index(place, Sym(lane) if lane else None)}]"
+        value = f"{tests} ? {text} : {zero_of(self._tile.kind)}" if tests else text
+        self._context.out.line(f"{self._element(place, buffer, lane)} = {value};")
+
+    def _stream_call(self, place: Place, buffer: str, size: int, lane: str) -> None:
+        base, index = self._tile.buffer, self._index(place, Sym(lane) if lane else None)
+        function, take = self._context.helper_names["copy_async"], self._context.local("take")
+        target = f"&{self._element(place, buffer, lane)}"
+        tests = self._stream_tests(place, lane)
+        if not tests:
+            self._context.out.line(f"{function}<{size}>({target}, &{base}[{index}], true);")
+            return
+        # The address is formed only where the element exists.
+        self._context.out.line(f"const bool {take} = {tests};")
+        source = f"{take} ? &{base}[{index}] : {base}"
+        self._context.out.line(f"{function}<{size}>({target}, {source}, {take});")
+
+    def _stream_tests(self, place: Place, lane: str) -> str:
+        tests = self._tests(place, Sym(lane) if lane else None)
+        return " && ".join(tests if self._fill.is_even else tests[1:])
+
+    @property
+    def _is_contiguous(self) -> bool:
+        """Whether neighbours in global memory are neighbours in the tile, rows kept aligned."""
+        unit = self._fill.walk[-1]
+        whole = (self._tile.sizes[unit] + self._tile.pad) % self._fill.vector == 0
+        return self._tile.order[-1] == unit and whole
+
+    def _element(self, place: Place, buffer: str, lane: str) -> str:
+        unit = self._fill.walk[-1]
+        shift = f" + {lane}" if lane else ""
+        places = [place.relative[d] + (shift if d == unit else "") for d in self._tile.order]
+        number = f"[{buffer}]" if buffer else ""
+        return f"{self._tile.name}{number}" + "".join(f"[{text}]" for text in places)
 
     @property
     def _register(self) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from kernelskill.algorithm.expression import Call, Expression, Num, walk
 from kernelskill.algorithm.lowering.context import Context, StagedTile, axis_texts, index_type_of
-from kernelskill.algorithm.lowering.fill import Filler, tile_starts
+from kernelskill.algorithm.lowering.fill import Filler, buffer_count, tile_starts
 from kernelskill.algorithm.lowering.kept import declare_kept
 from kernelskill.algorithm.lowering.launching import Launch, argument_text, parameter_text
 from kernelskill.algorithm.lowering.launching import LaunchFacts as LaunchFacts
@@ -83,7 +83,7 @@ class _Emission:
         context.tiles = [
             self._named(plan_tile(self._algorithm, self._schedule, s)) for s in self._schedule.staged
         ]
-        shared = _shared_bytes(context.tiles, twice=self._schedule.copy == "double")
+        shared = _shared_bytes(context.tiles, buffers=buffer_count(self._schedule.copy))
         shared += self._schedule.threads // 32 * 1024 if self._schedule.tensor else 0
         if shared > SHARED_BYTES:
             raise IllegalMove(f"the tiles need {shared} bytes of shared memory, {SHARED_BYTES} are there")
@@ -174,11 +174,11 @@ class _Emission:
         return "\n".join(parts)
 
 
-def _shared_bytes(tiles: Iterable[StagedTile], *, twice: bool) -> int:
+def _shared_bytes(tiles: Iterable[StagedTile], *, buffers: int) -> int:
     total = 0
     for tile in tiles:
         elements = tile.sizes[tile.order[-1]] + tile.pad
         for dimension in tile.order[:-1]:
             elements *= tile.sizes[dimension]
-        total += elements * size_of(tile.kind) * (2 if twice and tile.loop else 1)
+        total += elements * size_of(tile.kind) * (buffers if tile.loop else 1)
     return total

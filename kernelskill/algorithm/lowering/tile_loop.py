@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from kernelskill.algorithm.expression import Loop
+from kernelskill.algorithm.lowering.async_copy import ASYNC_BUFFERS, use_copies
 from kernelskill.algorithm.lowering.context import Context, StagedTile
 from kernelskill.algorithm.lowering.fill import Filler, tile_starts
 from kernelskill.algorithm.lowering.staging import plan_fill
@@ -42,6 +43,8 @@ class TileLoop:
         copy = self._context.schedule.copy
         if copy == "direct":
             self._direct(steps)
+        elif copy == "async":
+            self._streamed(steps)
         else:
             self._fetched(steps, twice=copy == "double")
 
@@ -93,3 +96,32 @@ class TileLoop:
             out.line(f"if ({following} < {high}) {fetch}({following});")
             steps()
             out.line("__syncthreads();")
+
+    def _streamed(self, steps: Steps) -> None:
+        """Copy tiles asynchronously, some steps ahead of their use."""
+        out, context = self._context.out, self._context
+        buffers = context.constant("kBuffers", ASYNC_BUFFERS)
+        use_copies(context)
+        kind, start = context.index_type, self._start
+        fetch, target, current = (context.names.fresh(name) for name in ("fetch", "to", "current"))
+        high = context.show(self._loop.upper, 8)
+        with out.block(f"auto {fetch} = [&](int {target}, {kind} {start})", "};"):
+            with out.block(f"if ({start} < {high})"):
+                for filler in self._fillers:
+                    filler.stream(target)
+            out.line(f"{context.helper_names['end_copies']}();")
+        low = context.show(self._loop.lower, 9)
+        number = context.local("n")
+        with out.block(f"for (int {number} = 0; {number} < {buffers} - 1; ++{number})"):
+            ahead = f"{number} * {self._depth}"
+            out.line(f"{fetch}({number}, {ahead if low == '0' else f'{low} + {ahead}'});")
+        out.line(f"int {current} = 0;")
+        with out.block(self._head):
+            out.line(f"{context.helper_names['await_copies']}();")
+            out.line("__syncthreads();")
+            ahead = f"({buffers} - 1)"
+            out.line(f"{fetch}(({current} + {ahead}) % {buffers}, {start} + {ahead} * {self._depth});")
+            context.tile_buffer = current
+            steps()
+            context.tile_buffer = ""
+            out.line(f"{current} = ({current} + 1) % {buffers};")

@@ -203,13 +203,15 @@ class OverlapCopies:
 
     def options(self, plan: Plan) -> tuple[Option, ...]:
         _require_tiles(plan)
-        values = ("double", "registers")
-        return first_that_fits(self, plan, (Option("copy", values, "two tiles, or one and registers"),))
+        values = ("double", "async", "registers")
+        return first_that_fits(
+            self, plan, (Option("copy", values, "two tiles, asynchronous copies, or one tile and registers"),)
+        )
 
     def apply(self, plan: Plan, values: Mapping[str, str]) -> Plan:
         _require_tiles(plan)
         copy = values["copy"]
-        if copy not in ("double", "registers"):
+        if copy not in ("double", "async", "registers"):
             raise IllegalMove(f"{copy!r} is no way to overlap copies")
         if plan.schedule.copy == copy:
             raise IllegalMove("copies are overlapped in this way already")
