@@ -9,7 +9,8 @@ __global__ void __launch_bounds__(TILE * STRIPS) transpose_tile(const float* __r
     const int col = blockIdx.x * TILE + threadIdx.x;
     const int top = blockIdx.y * TILE;
 #pragma unroll
-    for (int r = threadIdx.y; r < TILE; r += STRIPS) {
+    for (int strip = 0; strip < TILE; strip += STRIPS) {
+        const int r = strip + threadIdx.y;
         if (top + r < rows && col < cols)
             tile[r][threadIdx.x] = in[(size_t)(top + r) * cols + col];
     }
@@ -18,7 +19,8 @@ __global__ void __launch_bounds__(TILE * STRIPS) transpose_tile(const float* __r
     const int out_col = top + threadIdx.x;
     const int out_top = blockIdx.x * TILE;
 #pragma unroll
-    for (int r = threadIdx.y; r < TILE; r += STRIPS) {
+    for (int strip = 0; strip < TILE; strip += STRIPS) {
+        const int r = strip + threadIdx.y;
         if (out_top + r < cols && out_col < rows)
             out[(size_t)(out_top + r) * rows + out_col] = tile[threadIdx.x][r];
     }
