@@ -309,6 +309,14 @@ def _replace_use(edits: EditSet, access: Access, name: str, element: _Element, s
     if not stores_each or access.mode is AccessMode.READ or parent is None:
         edits.replace(access.node, name)
         return
+    if parent.type == "update_expression":
+        # `y[i]++` stores the new value, but gives the old one: as a statement it is `++y[i]`.
+        if parent.parent is None or parent.parent.type != "expression_statement":
+            raise SkillRefused(f"line {access.line}: the value of {element.text} is used where it is counted")
+        sign = parent.child_by_field_name("operator")
+        step = "--" if sign is not None and sign.type == "--" else "++"
+        edits.replace(parent, f"{element.text} = {step}{name}")
+        return
     # `y[i] += e` becomes `y[i] = (y_sum += e)`: others still see each partial result.
     edits.insert_before(parent, f"{element.text} = (")
     edits.replace(access.node, name)

@@ -211,6 +211,15 @@ def loop_kernel(
             ],
         ),
         (
+            "y[t] = 0;\nfor (int j = 0; j < n; ++j) { y[t]++; n -= x[j * j]; --y[t]; }",
+            [],
+            [
+                "- for (int j = 0; j < n; ++j) { y[t]++; n -= x[j * j]; --y[t]; }",
+                "+ float y_sum = y[t];",
+                "+ for (int j = 0; j < n; ++j) { y[t] = ++y_sum; n -= x[j * j]; y[t] = --y_sum; }",
+            ],
+        ),
+        (
             "y[t] = 0; y[t + 40] = 1;\nfor (int j = 0; j < n; ++j) { y[t] += x[j]; y[t + 40] *= x[j]; }",
             [NO_ALIAS],
             [
