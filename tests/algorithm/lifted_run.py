@@ -12,12 +12,12 @@ from kernelskill.algorithm.interpret import interpret
 from kernelskill.algorithm.lifting import Lifted, lift
 from kernelskill.algorithm.types import numpy_type
 from kernelskill.source.unit import SourceUnit
-from tests.skills.test_equivalence import serial
 
 FLOATS = 1 << 13
 SIZES = ((1, 1), (3, 2), (7, 5), (5, 8), (33, 20), (2, 40), (0, 3), (5, 0))
 HEADER = Path(__file__).parent.parent / "skills"
 _CAST = re.compile(r"\((?:const )?(?:unsigned|int|long|size_t|long long|float|uint32_t)\)")
+_TOGETHER = re.compile(r"__sync|__shfl")
 _LOCAL = re.compile(r"(?:int|long long|long|size_t|unsigned)\s+((?:\w+ = [^;]+))$")
 DRIVER = """
 typedef void (*Launcher)(const float*, const float*, float*, int, int);
@@ -38,6 +38,21 @@ int main() {
 """
 
 
+def serial(source: str) -> str:
+    """Return a source with its launches as calls, in a namespace of its own."""
+    unit = SourceUnit.parse(source)
+    data = unit.data
+    run = "run_together" if _TOGETHER.search(source) else "run_grid"
+    for launch in sorted(unit.launches, key=lambda entry: -entry.span.start):
+        arguments = ", ".join(argument.text for argument in launch.arguments)
+        grid, block = unit.text_of(launch.grid.span), unit.text_of(launch.block.span)
+        called = unit.text_of(launch.name_span)
+        call = f"{run}(dim3({grid}), dim3({block}), [&] {{ {called}({arguments}); }})"
+        data = data[: launch.span.start] + call.encode() + data[launch.span.end :]
+    text = data.decode().replace('extern "C" ', "")
+    return f"namespace spelled {{\n{text}\n}}\n"
+
+
 def fill(seed: int) -> np.ndarray:
     """Return the values that the driver fills a buffer with."""
     values = np.empty(FLOATS, dtype=np.float32)
@@ -54,7 +69,7 @@ def run_on_cpu(source: str, launchers: list[str], folder: Path) -> np.ndarray:
     """Return the third buffer after every launcher and size: launcher, size, value."""
     text = (
         '#include "cpu.hpp"\n'
-        + serial(source, "spelled")
+        + serial(source)
         + DRIVER
         % {
             "launchers": ", ".join(f"spelled::{name}" for name in launchers),
@@ -119,4 +134,4 @@ def _value(text: str, known: dict[str, int]) -> int | float:
     plain = _CAST.sub("", text)
     plain = re.sub(r"([^?]+)\?([^:]+):(.+)", r"(\2) if (\1) else (\3)", plain).replace("/", "//")
     plain = re.sub(r"(?<=[\d.])f\b", "", re.sub(r"(?<=\d)[uU]\b", "", plain))
-    return eval(plain, {}, dict(known))  # noqa: S307
+    return eval(plain, {}, dict(known))

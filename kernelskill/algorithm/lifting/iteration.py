@@ -161,6 +161,7 @@ class Iteration:
         """
         machine, header = self.machine, self.header
         self._check_variable()
+        self._check_spread()
         loop_memory.check_dependences(machine, machine.reads[self.first_read :], self.stores, header.loop)
         closer = Closer(header.loop, self._carried(), machine.fresh_names)
         own = closer.carried.keys()
@@ -180,6 +181,15 @@ class Iteration:
         self._move_closed()
         for cell in self.cells:
             self._store_cell(cell, closer)
+
+    def _check_spread(self) -> None:
+        """Refuse iterations spread over threads that ask for the thread in another way, too."""
+        used = self.header.shared
+        ends = [_end(self.machine.scalar_at(slot)) for slot in self.states]
+        parts = [part for store in self.stores for part in (store.index, store.value, *store.guard)]
+        if used and any(part.depends_on(*used) for part in (*parts, *ends)):
+            reason = "an iteration of a loop that threads share depends on the thread in another way, too"
+            raise self.machine.refuse(self.node, reason)
 
     def _check_variable(self) -> None:
         end = position_of(self.machine.slots[self.header.variable])
@@ -313,6 +323,11 @@ def _part(value: Value | None, part: int | None) -> Value | None:
         return value
     parts = scalars_of(value)
     return parts[part] if parts is not None else None
+
+
+def _end(value: Value | None) -> Expression:
+    found = position_of(value)
+    return found if found is not None else integers.constant(0)
 
 
 def _moved(value: Value | None, distance: Expression) -> Value:

@@ -218,3 +218,13 @@ __global__ void k(const float* a, float* c, int n) {
 extern "C" void f(const float* a, float* c, int n) { k<<<4, 32>>>(a, c, n); }
 """
     assert "part of a reduction" in refusal(source)
+
+
+def test_shared_iterations_that_know_their_block_are_refused() -> None:
+    source = """
+__global__ void k(const float* a, float* c, int n) {
+    for (int j = blockIdx.x * blockDim.x + threadIdx.x; j < n; j += blockDim.x * gridDim.x) atomicAdd(&c[blockIdx.x], a[j]);
+}
+extern "C" void f(const float* a, float* c, int n) { k<<<4, 32>>>(a, c, n); }
+"""
+    assert "in another way" in refusal(source)
