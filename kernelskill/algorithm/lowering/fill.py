@@ -103,7 +103,7 @@ class Filler:
 
     def keep(self, buffer: str) -> None:
         """Write a loop from the thread's registers into shared memory."""
-        with self._rounds() as place:
+        with self._rounds(reads=False) as place:
             self._put(place, buffer, self._register)
 
     def stream(self, buffer: str) -> None:
@@ -172,7 +172,7 @@ class Filler:
         return f"{self._tile.next}[{self._context.local('i')}]"
 
     @contextmanager
-    def _rounds(self) -> Iterator[Place]:
+    def _rounds(self, *, reads: bool = True) -> Iterator[Place]:
         context, fill = self._context, self._fill
         element, number = context.local("e"), context.local("i")
         with ExitStack() as stack:
@@ -189,9 +189,9 @@ class Filler:
                 stack.enter_context(context.out.block(""))
                 text = self._thread
             context.out.line(f"const int {element} = {text};")
-            yield self._decode(element)
+            yield self._decode(element, reads)
 
-    def _decode(self, element: str) -> Place:
+    def _decode(self, element: str, reads: bool) -> Place:
         """Declare the place within the tile, a dimension at a time, the fastest of the walk first."""
         fill, tile = self._fill, self._tile
         names = [""] * len(tile.sizes)
@@ -205,7 +205,8 @@ class Filler:
             scaled = f"{text} * {width}" if width > 1 else text
             self._context.out.line(f"const int {name} = {scaled};")
             rest = element if steps == 1 else f"{rest} / {steps}"
-        return Place(element, tuple(names), tuple(self._global(d, names[d]) for d in range(len(names))))
+        coordinates = [self._global(d, names[d]) for d in range(len(names))] if reads else names
+        return Place(element, tuple(names), tuple(coordinates))
 
     def _global(self, dimension: int, relative: str) -> str:
         """Declare the coordinate in the buffer; return its name."""
