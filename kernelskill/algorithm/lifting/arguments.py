@@ -45,6 +45,8 @@ def read_arguments(machine: Machine, kernel: KernelDef, launch: LaunchSite, host
         is_single = declared.is_pointer or (layout is not None and layout.is_scalar)
         if declared.pointer_depth > 1 or declared.is_reference or (is_single and layout is None):
             raise CannotLift(f"the type {declared.type_text!r} of {declared.name!r} is not understood")
+        if "volatile" in declared.type_text.split():
+            raise CannotLift(f"{declared.name!r} is volatile")
         if is_single and layout is not None:
             found.append(_single(machine, declared, argument, layout, host))
         elif fields:

@@ -11,6 +11,7 @@ from kernelskill.algorithm.lifting.coverage import covers
 from kernelskill.algorithm.lifting.draft import Draft
 from kernelskill.algorithm.lifting.launch import Binding as LaunchBinding
 from kernelskill.algorithm.lifting.partials import has_parts, share_of, unmarked
+from kernelskill.algorithm.lifting.recurrences import neutral_of
 from kernelskill.algorithm.model import Axis, Binding, CannotLift, Store
 from kernelskill.algorithm.printing import show
 from kernelskill.algorithm.rewriting import substitute
@@ -187,8 +188,12 @@ def _merge_partial(draft: Draft, store: Store) -> Store:
         share = share_of(loop)
         if share is None or any(place != Sym(name) for name, place in share.items()):
             continue
-        if store.mode == "+" and not _is_zero(value.initial):
+        if value.initial != neutral_of(store.mode, value.kind) and not (
+            store.mode == "+" and _is_zero(value.initial)
+        ):
             raise CannotLift(f"a thread's part of a sum for {store.buffer} starts with something else")
+        if any(part.depends_on(*share) for part in (store.index, *store.guard)):
+            raise CannotLift(f"cooperative: only some threads add their part to {store.buffer}")
         if position:
             return store
         draft.strided[loop.name] = tuple(share)

@@ -7,7 +7,7 @@ from tree_sitter import Node
 from kernelskill.algorithm import integers
 from kernelskill.algorithm.expression import Call, Expression, Sym
 from kernelskill.algorithm.lifting.arithmetic import binary
-from kernelskill.algorithm.lifting.bounds import rescaled
+from kernelskill.algorithm.lifting.bounds import rescaled, slack_of
 from kernelskill.algorithm.lifting.machine import Machine
 from kernelskill.algorithm.lifting.partials import (
     FIRST_LANE,
@@ -105,7 +105,7 @@ def join_lanes(machine: Machine, node: Node, op: str, own: Expression, other: Cr
         part, seen = own.arguments[0], integers.value_of(own.arguments[1]) or 0
     fits = other.distance in (1, 2, 4, 8, 16) and not seen & other.distance
     in_order = how == "xor" or seen == (_WARP - 2 * other.distance)
-    if other.source != own or thread is None or not fits or not in_order:
+    if other.source != own or thread is None or not fits or not in_order or not _is_whole_warp(machine):
         raise machine.refuse(node, "cooperative: lanes exchange values in a way that is not understood")
     seen |= other.distance
     if seen != _WARP - 1:
@@ -123,6 +123,18 @@ def join_lanes(machine: Machine, node: Node, op: str, own: Expression, other: Cr
         quotient = binary("/", thread, integers.constant(_WARP), machine.ranges)
         start = integers.multiply(quotient, integers.constant(_WARP))
     return substitute(whole, {thread.name: start})
+
+
+def _is_whole_warp(machine: Machine) -> bool:
+    """Whether the conditions on the way keep the lanes of a warp together."""
+    for test in machine.path:
+        if not test.depends_on("threadIdx.x"):
+            continue
+        slack = slack_of(test)
+        end = integers.value_of(integers.add(slack, Sym("threadIdx.x"))) if slack is not None else None
+        if end is None or (end + 1) % _WARP:
+            return False
+    return True
 
 
 def lane_operation(op: str) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from tree_sitter import Node
 
@@ -19,6 +19,7 @@ from kernelskill.algorithm.printing import show
 from kernelskill.algorithm.types import is_known
 from kernelskill.source.declarations import read_variables
 from kernelskill.source.definitions import FunctionDef
+from kernelskill.source.intrinsics import takes_values
 from kernelskill.source.launches import LaunchSite
 from kernelskill.source.scopes import LOOPS
 from kernelskill.source.syntax import ancestors, named, strip_parentheses, walk
@@ -178,6 +179,8 @@ def _unknown(machine: Machine, variable: Variable) -> Value:
 def _forget(machine: Machine, node: Node) -> None:
     """Make every variable unknown that a statement may write."""
     for entry in walk(node):
+        if entry.type == "call_expression":
+            _forget_arguments(machine, entry)
         target: Node | None = None
         if entry.type == "assignment_expression":
             target = entry.child_by_field_name("left")
@@ -190,11 +193,27 @@ def _forget(machine: Machine, node: Node) -> None:
         while target.type in ("field_expression", "subscript_expression", "parenthesized_expression"):
             inner = target.child_by_field_name("argument") or named(target)[0]
             target = inner
-        number = machine.find(machine.text(target))
-        if number is not None:
-            machine.slots[number] = _unknown(machine, machine.variables[number])
+        _forget_name(machine, target)
 
 
-def without_builtins(machine: Machine) -> Machine:
-    """Return a machine for the host with the same file and types."""
-    return replace(machine, builtins={}, scopes=[{}], slots={}, variables={}, stores=[])
+def _forget_name(machine: Machine, target: Node) -> None:
+    number = machine.find(machine.text(target))
+    if number is not None:
+        machine.slots[number] = _unknown(machine, machine.variables[number])
+
+
+def _forget_arguments(machine: Machine, call: Node) -> None:
+    """Forget variables that a function may take by reference."""
+    function, listed = call.child_by_field_name("function"), call.child_by_field_name("arguments")
+    if function is None or listed is None or any(c.type == "kernel_call_syntax" for c in call.children):
+        return
+    name = machine.text(function).split("<")[0].split("::")[-1]
+    known = [f for _, f in machine.functions() if f.name == name]
+    if not known and takes_values(name):
+        return
+    for position, argument in enumerate(named(listed)):
+        by_value = bool(known) and all(
+            position < len(f.parameters) and not f.parameters[position].is_reference for f in known
+        )
+        if argument.type == "identifier" and not by_value:
+            _forget_name(machine, argument)

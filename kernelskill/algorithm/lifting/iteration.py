@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from tree_sitter import Node
 
 from kernelskill.algorithm import integers
-from kernelskill.algorithm.expression import Expression, Sym
+from kernelskill.algorithm.expression import Expression, Loop, Reduce, Sym
 from kernelskill.algorithm.lifting import loop_memory
 from kernelskill.algorithm.lifting.arithmetic import binary, is_plain_index, recurrent_symbols
 from kernelskill.algorithm.lifting.loop_headers import Header
@@ -52,6 +52,8 @@ class Iteration:
     """Atomic sums of integers that are added up over the loop first."""
     clobbered: set[str] = field(default_factory=set)
     """Shared memory that it stores to: what was there before is gone."""
+    written: dict[str, list[Store]] = field(default_factory=dict)
+    """The stores of an iteration to each cell."""
     first_read: int = -1
     first_store: int = 0
     began: dict[int, Value | None] = field(default_factory=dict)
@@ -163,6 +165,7 @@ class Iteration:
         self._check_variable()
         self._check_spread()
         loop_memory.check_dependences(machine, machine.reads[self.first_read :], self.stores, header.loop)
+        self.written = {cell.state.name: [s for s in self.stores if cell.is_target(s)] for cell in self.cells}
         closer = Closer(header.loop, self._carried(), machine.fresh_names)
         own = closer.carried.keys()
         if header.loop.lower.depends_on(*own) or header.loop.upper.depends_on(*own):
@@ -306,11 +309,33 @@ class Iteration:
             moved = _moved(self.machine.scalar_at(slot), integers.multiply(amount, total))
             self.machine.set_scalar(slot, moved)
 
+    def _any_iteration(self, cell: Cell) -> tuple[Expression, ...]:
+        """Return the condition that some iteration stores to a cell, where it may be that none does."""
+        if cell.certain:
+            return ()
+        loop = self.header.loop
+        known = {*self.start.path, *cell.guard}
+        tests = [
+            integers.conjunction(test for test in store.guard if test not in known)
+            for store in self.written[cell.state.name]
+        ]
+        either = tests[0]
+        for test in tests[1:]:
+            either = binary("||", either, test, self.machine.ranges)
+        if recurrent_symbols(either):
+            raise self.machine.refuse(
+                self.node, f"{cell.buffer} is stored to under a condition that the loop carries"
+            )
+        name = self.machine.fresh(loop.name.split("@")[0])
+        renamed = Loop(name, loop.lower, loop.upper, loop.kind)
+        body = substitute(either, {loop.name: renamed.symbol})
+        return (Reduce("||", (renamed,), body, integers.constant(0, "bool"), "bool"),)
+
     def _store_cell(self, cell: Cell, closer: Closer) -> None:
         value = closer.at(cell.state.name, self.upper)
         if value is None:
             raise CannotLift(f"{cell.buffer} is accumulated in memory in a way that is not understood")
-        guard = (*self.start.path, *cell.guard)
+        guard = (*self.start.path, *cell.guard, *self._any_iteration(cell))
         entry = Store(cell.buffer, cell.index, value, self.start.loops, guard, "=", cell.kind)
         self.machine.stores.append(entry)
         note = f"{cell.buffer} is accumulated in a register and stored once"

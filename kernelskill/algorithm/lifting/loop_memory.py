@@ -25,6 +25,9 @@ class Cell:
     guard: tuple[Expression, ...]
     """Conditions of all its stores that hold for a whole loop or not at all."""
 
+    certain: bool = True
+    """Whether it is stored to whenever the loop is reached, or at least whenever an iteration runs."""
+
     def assumed(self, loops: tuple[Loop, ...]) -> Store:
         """Return the store that gives the cell its value at the start of an iteration."""
         return Store(self.buffer, self.index, self.state, loops, (), "=", self.kind)
@@ -56,8 +59,17 @@ def new_cells(
         initial = stored_value(machine, entry.buffer, entry.index, entry.kind, len(start.stores))
         machine.path = path
         state = Sym(machine.fresh(f"%{entry.buffer}"), entry.kind)
-        found.append(Cell(entry.buffer, entry.index, entry.kind, state, initial, guard))
+        certain = any(_holds_with(s, start, guard) for s in (*twins, *_earlier(start, entry)))
+        found.append(Cell(entry.buffer, entry.index, entry.kind, state, initial, guard, certain))
     return found
+
+
+def _earlier(start: Snapshot, entry: Store) -> list[Store]:
+    return [s for s in start.stores if (s.buffer, s.index, s.mode) == (entry.buffer, entry.index, "=")]
+
+
+def _holds_with(entry: Store, start: Snapshot, guard: tuple[Expression, ...]) -> bool:
+    return set(entry.guard) <= {*start.path, *guard}
 
 
 def _steady_guard(twins: list[Store], start: Snapshot, loop: Loop) -> tuple[Expression, ...]:

@@ -153,7 +153,8 @@ def _whole(node: Reduce, ranges: Ranges) -> Expression | None:
             if not _covers(place, node.loops, ranges.get(name)):
                 return None
             loops = (*body.loops[:position], _without(loop, name), *body.loops[position + 1 :])
-            return replace(body, loops=loops)
+            joined = replace(body, loops=loops)
+            return None if joined.depends_on(*names) else joined
     return None
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kernelskill.algorithm.expression import Binary, Select, walk
+from kernelskill.algorithm.expression import Binary, Reduce, Select, walk
 from tests.unit.algorithm.lifting_samples import INDEX, LAUNCH, axes, body, kernel, lifted, refusal, stores
 
 UNSIGNED = """
@@ -228,3 +228,42 @@ __global__ void k(const float* a, float* c, int n) {
 extern "C" void f(const float* a, float* c, int n) { k<<<4, 32>>>(a, c, n); }
 """
     assert "in another way" in refusal(source)
+
+
+def test_cells_that_no_iteration_may_store_to_are_guarded() -> None:
+    found = body("for (int k = 0; k < m; ++k) if (i + k < m) c[i] += a[k];")
+    (test,) = found.stores[0].guard
+    assert isinstance(test, Reduce)
+    assert test.op == "||"
+    assert not body("c[i] = 0.f; for (int k = 0; k < m; ++k) if (i + k < m) c[i] += a[k];").stores[0].guard
+
+
+def test_parts_that_only_some_threads_add_are_refused() -> None:
+    source = """
+__global__ void k(const float* a, float* c, int n) {
+    float s = 0; int t = blockIdx.x * 32 + threadIdx.x;
+    for (int j = t; j < n; j += gridDim.x * 32) s += a[j];
+    if (t < 7) atomicAdd(c, s);
+}
+extern "C" void f(const float* a, float* c, int n) { k<<<4, 32>>>(a, c, n); }
+"""
+    assert "only some threads" in refusal(source)
+    start = source.replace("if (t < 7) ", "").replace("float s = 0", "float s = a[0]")
+    assert "starts with something else" in refusal(start)
+
+
+def test_variables_that_a_call_may_change_are_not_known() -> None:
+    source = """
+void widen(int& blocks);
+__global__ void k(const float* a, float* c, int n) { int i = blockIdx.x * 32 + threadIdx.x; if (i < n) c[i] = a[i]; }
+extern "C" void f(const float* a, float* c, int n) { int blocks = (n + 31) / 32; widen(blocks); k<<<blocks, 32>>>(a, c, n); }
+"""
+    found = lifted(source)
+    assert found.extra == ("blocks",)
+    assert stores(found.algorithm) == ["c[i] = a[i] if i < n"]
+
+
+def test_volatile_buffers_are_refused() -> None:
+    assert "volatile" in refusal(
+        f"{kernel('c[i] = a[i];').replace('float* c', 'volatile float* c')}\n{LAUNCH}"
+    )
