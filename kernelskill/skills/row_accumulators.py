@@ -261,7 +261,13 @@ def _choice(syntax: SyntaxTree, value: Node, name: str) -> Way | None:
 
 
 def _plain(syntax: SyntaxTree, node: Node) -> str:
-    return "".join(syntax.text_of(strip_parentheses(node)).split())
+    return plain_text(syntax, strip_parentheses(node))
+
+
+def plain_text(syntax: SyntaxTree, node: Node) -> str:
+    """Return the text of an expression without comments and white space."""
+    leaves = [leaf for leaf in walk(node) if not leaf.child_count and leaf.type != "comment"]
+    return "".join(syntax.text_of(leaf) for leaf in leaves)
 
 
 def _names(syntax: SyntaxTree, node: Node, name: str) -> int:

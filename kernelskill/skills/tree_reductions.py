@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from kernelskill.skills.expression_types import called_name
 from kernelskill.skills.kernel_launches import launches_of, template_bindings
-from kernelskill.skills.row_accumulators import Way
+from kernelskill.skills.row_accumulators import Way, plain_text
 from kernelskill.skills.transformation import SkillContext, SkillRefused
 from kernelskill.source.accesses import Access, AccessMode, find_accesses
 from kernelskill.source.affine import index_polynomial
@@ -107,7 +107,7 @@ def _read_tree(unit: SourceUnit, kernel: KernelDef, loop: Loop, size: int, known
 
 
 def _is_barrier(unit: SourceUnit, statement: Node) -> bool:
-    return "".join(unit.text_of(statement).split()) == "__syncthreads();"
+    return plain_text(unit.syntax, statement) == "__syncthreads();"
 
 
 def _tested_thread(
@@ -202,7 +202,7 @@ def _dynamic_arrays(kernel: KernelDef) -> int:
 
 
 def _plain(unit: SourceUnit, node: Node) -> str:
-    return "".join(unit.text_of(strip_parentheses(node)).split())
+    return plain_text(unit.syntax, strip_parentheses(node))
 
 
 def _way(unit: SourceUnit, statement: Node, own: str, other: str) -> Way | None:
