@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kernelskill.source.scopes import LOOPS
-from kernelskill.source.syntax import Node, Span, ancestors, span_of, walk
+from kernelskill.source.syntax import Node, ancestors, span_of, walk
 from kernelskill.source.unit import SourceUnit
 
 _WHOLE = frozenset({"expression_statement", "declaration", "return_statement"})
@@ -79,8 +79,3 @@ def child_of(block: Node, node: Node) -> Node:
             break
         child = parent
     return child
-
-
-def between(first: Node, last: Node) -> Span:
-    """Return the range from the start of one node to the end of another."""
-    return Span(first.start_byte, last.end_byte)
