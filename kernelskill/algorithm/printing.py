@@ -44,6 +44,7 @@ _PRECEDENCE = {
     "%": 10,
 }
 _SELECT, _UNARY, _ATOM = 0, 11, 13
+_UNSIGNED_SUFFIXES = {"unsigned": "u", "unsigned long long": "ull"}
 _MIXED = frozenset({"|", "^", "&", "<<", ">>", "&&"})
 
 
@@ -97,7 +98,23 @@ def _binary(node: Binary, leaf: Leaf | None) -> tuple[str, int]:
     inner = _UNARY if node.op in _MIXED and node.op != "&&" else precedence
     left = show(node.left, leaf, inner if node.op != "&&" else 3)
     right = show(node.right, leaf, max(inner, precedence + 1) if node.op != "&&" else 3)
+    if node.kind in _UNSIGNED_SUFFIXES:
+        left, right = _unsigned_sides(node, leaf, left, right)
     return f"{left} {node.op} {right}", precedence
+
+
+def _unsigned_sides(node: Binary, leaf: Leaf | None, left: str, right: str) -> tuple[str, str]:
+    """Return the operands of an operation that wraps so that C++ does it in its unsigned type."""
+    sides = [left, right]
+    is_shift = node.op in ("<<", ">>")
+    operands = (node.left,) if is_shift else (node.left, node.right)
+    for position, operand in enumerate(operands):
+        if isinstance(operand, Poly) and (not operand.terms or not any(m for m, _ in operand.terms)):
+            sides[position] += _UNSIGNED_SUFFIXES[node.kind]
+            return sides[0], sides[1]
+    if not any(operand.type == node.kind and not isinstance(operand, Poly) for operand in operands):
+        sides[0] = f"({cuda_name(node.kind)}){show(node.left, leaf, _UNARY + 1)}"
+    return sides[0], sides[1]
 
 
 def _poly(node: Poly, leaf: Leaf | None) -> tuple[str, int]:
