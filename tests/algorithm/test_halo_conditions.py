@@ -50,6 +50,41 @@ def tiled(algorithm: Algorithm, points: str, threads: str) -> Plan:
     return MOVES["halo_tiles"].apply(Plan(algorithm, Schedule()), values)
 
 
+HEAT = """int i = blockIdx.x * blockDim.x + threadIdx.x, j = blockIdx.y, k = blockIdx.z;
+if (i >= w || j >= h) return;
+size_t plane = (size_t)h * w, p = k * plane + (size_t)j * w + i;
+if (i == 0 || j == 0 || k == 0 || i == w - 1 || j == h - 1 || k == d - 1) y[p] = x[p];
+else y[p] = x[p - 1] + x[p + 1] + x[p - w] + x[p + w] + x[p - plane] + x[p + plane];"""
+
+
+def box_algorithm(body: str) -> Algorithm:
+    parameters = "const float* x, float* y, int d, int h, int w"
+    text = (
+        f"__global__ void k({parameters}) {{ {body} }}\n"
+        f'extern "C" void f({parameters}) {{ k<<<dim3((w + 31) / 32, h, d), 32>>>(x, y, d, h, w); }}\n'
+    )
+    unit = SourceUnit.parse(text)
+    return lift_kernel(unit, unit.kernels[0]).algorithm
+
+
+@pytest.mark.slow
+def test_planes(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    algorithm = box_algorithm(HEAT)
+    sources, wanted, calls = {}, [], []
+    for planes in ("1", "2", "4"):
+        values = {"points": "1x1", "threads": "4x8", "planes": planes}
+        sources[f"k{planes}"] = emitted_text(MOVES["halo_tiles"].apply(Plan(algorithm, Schedule()), values))
+        for d, h, w in ((1, 1, 1), (3, 3, 3), (2, 5, 9), (5, 4, 17), (9, 7, 8)):
+            arrays = {key: rng.standard_normal(d * h * w).astype(np.float32) for key in ("x", "y")}
+            arguments = {**arrays, "d": d, "h": h, "w": w}
+            wanted.append(expected(algorithm, arguments))
+            calls.append(cpu.Call(f"k{planes}", arguments, flush=("end", "start")[len(calls) % 2]))
+    results = cpu.build(sources, tmp_path).run(calls)
+    for call, want, got in zip(calls, wanted, results, strict=True):
+        assert not differences(want, got, exact=True), (call.library_name, call.arguments["d"])
+
+
 @pytest.mark.slow
 def test_borders(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)

@@ -262,12 +262,15 @@ class Context:
 
 def tile_places(tile: StagedTile, load: Load) -> list[Expression]:
     """Return where in a tile a load finds its element, a dimension each, over `offset_symbol`s."""
-    own = footprint(load.index, dict(tile.counts))
+    counts = dict(tile.counts)
+    own = footprint(load.index, counts)
     assert own is not None
     places = []
     for position, dimension in enumerate(own.dimensions):
         low = tile.footprint.dimensions[position].offset
-        origins: dict[str, Expression] = {name: Sym(offset_symbol(name)) for name in dimension.symbols}
+        origins: dict[str, Expression] = {
+            name: constant(0) if counts[name] == 1 else Sym(offset_symbol(name)) for name in dimension.symbols
+        }
         places.append(add(dimension.coordinate(origins), constant(-low)))
     return places
 

@@ -136,8 +136,9 @@ def _fits(context: Context, load: Load) -> bool:
 def _passes(algorithm: Algorithm) -> Iterator[_Pass]:
     turns: dict[Accumulation, int] = {}
     for store in algorithm.stores:
+        opened = frozenset(loop.name for loop in store.loops)
         for expression in store.expressions:
-            for each in hoistable(expression):
+            for each in hoistable(expression, opened):
                 inner = [turns[q] for q in hoistable(each) if q != each and q in turns]
                 turns[each] = max(inner, default=-1) + 1
     for each, turn in turns.items():

@@ -49,12 +49,15 @@ class Member:
         return "".join(f"[{text.point}]" for text in self.dims)
 
 
-def lower_reductions(context: Context, expressions: Iterable[Expression]) -> None:
+def lower_reductions(
+    context: Context, expressions: Iterable[Expression], bound: frozenset[str] = frozenset()
+) -> None:
     """Write the loops that compute every hoistable reduction; afterwards `context.values` holds their names.
 
-    Reductions over equal ranges that do not need one another share their loops.
+    Reductions over equal ranges that do not need one another share their loops. Those that depend on
+    `bound`, loops that are opened later, are left.
     """
-    wanted = list(dict.fromkeys(r for each in expressions for r in hoistable(each)))
+    wanted = list(dict.fromkeys(r for each in expressions for r in hoistable(each, bound)))
     while True:
         missing = [r for r in wanted if r not in context.values]
         if not missing:

@@ -69,13 +69,13 @@ def plan_tile(algorithm: Algorithm, schedule: Schedule, staging: Staging) -> Sta
     if not sites:
         raise IllegalMove(f"{buffer} is not read" + (f" inside loop {staging.loop}" if staging.loop else ""))
     counts = varying_counts(algorithm, schedule, staging.loop)
-    prints: list[Footprint] = []
-    for site in sites:
-        own = footprint(site.load.index, counts)
-        _check_fixed(site.load, own, algorithm, counts)
-        assert own is not None
-        prints.append(own)
+    prints = _footprints(sites, algorithm, counts)
     together = united(prints)
+    if together is None:
+        # Neighbours along an axis of which a block has one point: a few planes of the tile.
+        counts = {axis.name: 1 for axis in algorithm.axes} | counts
+        prints = _footprints(sites, algorithm, counts)
+        together = united(prints)
     if together is None:
         raise IllegalMove(f"{buffer} is read in several shapes")
     whole, spreads = together
@@ -112,6 +112,16 @@ def _sites(algorithm: Algorithm, staging: Staging) -> list[LoadSite]:
 
 def _is_wider(other: LoadSite, site: LoadSite) -> bool:
     return other.load == site.load and set(other.conditions) < set(site.conditions)
+
+
+def _footprints(sites: Sequence[LoadSite], algorithm: Algorithm, counts: dict[str, int]) -> list[Footprint]:
+    found: list[Footprint] = []
+    for site in sites:
+        own = footprint(site.load.index, counts)
+        _check_fixed(site.load, own, algorithm, counts)
+        assert own is not None
+        found.append(own)
+    return found
 
 
 def _check_fixed(load: Load, own: Footprint | None, algorithm: Algorithm, counts: dict[str, int]) -> None:

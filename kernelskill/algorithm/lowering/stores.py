@@ -106,7 +106,7 @@ def _lower_group(context: Context, stores: Sequence[Store]) -> None:
 
 def _lower_some(context: Context, stores: Sequence[Store]) -> None:
     needed = [e for store in stores for e in (store.index, store.value, *store.guard)]
-    lower_reductions(context, needed)
+    lower_reductions(context, needed, frozenset(loop.name for store in stores for loop in store.loops))
     for vector in reversed(context.register_axes):
         wide = vector.plan.vector > 1 and not any(store.loops for store in stores)
         run = Run(vector.axis.name, vector.axis.lower, vector.plan.vector)

@@ -165,6 +165,8 @@ class HaloTiles:
                 Option("points", ("1x1", "2x1", "4x1", "4x2"), "points of a thread: rows x columns"),
                 Option("threads", ("8x32", "16x16", "4x64", "16x32"), "threads of a block: rows x columns"),
             )
+        if len(plan.algorithm.axes) > 2:
+            offered = (*offered, Option("planes", ("1", "4", "2"), "planes of points of a thread"))
         return first_that_fits(self, plan, offered)
 
     def apply(self, plan: Plan, values: Mapping[str, str]) -> Plan:
@@ -172,6 +174,11 @@ class HaloTiles:
         if plan.schedule.staged or plan.schedule.lanes > 1:
             raise IllegalMove("points are scheduled otherwise already")
         base = CoarsenPoints().apply(plan, values).schedule
+        planes = number(values.get("planes", "1"))
+        if planes > 1:
+            if len(algorithm.axes) < 3:
+                raise IllegalMove("there are only rows and columns")
+            base = base.with_axis(AxisPlan(algorithm.axes[-3].name, 1, planes))
         found, reasons = [], []
         for buffer in dict.fromkeys(load.buffer for load in _loads(algorithm)):
             if not _overlaps(algorithm, base, buffer):
