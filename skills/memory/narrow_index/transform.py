@@ -115,7 +115,7 @@ def _argument_texts(
             text = f"({parameter.pointee_type}){text if simple else f'({text})'}"
         elif not simple:
             text = f"({text})"
-        found[name] = (text, not is_unsigned(own))
+        found[name] = (text, not is_unsigned(own) and node.type != "number_literal")
     for shape in (entry.launch.grid, entry.launch.block):
         if not is_pure(entry.unit, shape.node):
             raise SkillRefused(f"the shape on line {entry.launch.line} does more than give a value")
