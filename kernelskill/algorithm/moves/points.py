@@ -155,6 +155,7 @@ class HaloTiles:
     """Stage the window of inputs that a block's points overlap on in shared memory."""
 
     def options(self, plan: Plan) -> tuple[Option, ...]:
+        offered: tuple[Option, ...]
         if len(plan.algorithm.axes) == 1:
             offered = (
                 Option("points", ("1x1", "1x2", "1x4"), "points of a thread"),
