@@ -16,7 +16,7 @@ from kernelskill.skills.row_accumulators import Accumulator, starts_neutral
 from kernelskill.skills.row_loops import SharedLoop
 from kernelskill.skills.row_program import RowProgram, refuse_unknown_names
 from kernelskill.skills.row_scans import Scan, scan_function
-from kernelskill.skills.transformation import Rewrite, SkillContext, SkillRefused
+from kernelskill.skills.transformation import Rewrite, SkillContext
 from kernelskill.source.edits import EditSet
 from kernelskill.source.loops import loop_body_statements
 from kernelskill.source.syntax import Node, Span, named, span_of
@@ -363,6 +363,4 @@ def _ends(run: Run) -> tuple[str, str]:
         return low, f"(size_t)&{run.first} + {run.size}"
     if run.order is Order.FALLING:
         return f"(size_t)&{run.last}", f"(size_t)&{run.first} + {run.size}"
-    if run.order is Order.EITHER:
-        raise SkillRefused(f"which end of {run.first} .. {run.last} comes first is known at run time only")
     return low, high

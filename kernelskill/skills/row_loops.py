@@ -9,7 +9,7 @@ from kernelskill.skills.device_code import words_in
 from kernelskill.skills.disjoint import separate
 from kernelskill.skills.expression_types import is_unsigned, is_wide, plain_type
 from kernelskill.skills.global_index import read_guarded
-from kernelskill.skills.memory_runs import Run, run_of
+from kernelskill.skills.memory_runs import Order, Run, run_of
 from kernelskill.skills.row_accumulators import Accumulator, read_accumulators
 from kernelskill.skills.row_scans import Scan, read_scan, refuse_wide_head
 from kernelskill.skills.transformation import SkillContext, SkillRefused
@@ -269,6 +269,8 @@ def _meeting(
     if other.root is None or AccessMode.ATOMIC in both:
         raise SkillRefused(f"{where} may be what another turn of the loop on line {loop.line} stores")
     runs = run_of(unit, kernel, loop, write), run_of(unit, kernel, loop, other)
+    if any(run.order is Order.EITHER for run in runs):
+        raise SkillRefused(f"which way {unit.text_of(write.node)} moves is known at run time only")
     return Overlap(*runs, is_in_place=same, nodes=(write.node, other.node)), ""
 
 
