@@ -112,16 +112,18 @@ class Case:
 def compare(cases: Sequence[Case], folder: Path) -> list[str]:
     """Compile files together, run each at aligned and odd addresses, and return in words what disagrees."""
     problems = []
-    sources = {f"k{number}": case.text for number, case in enumerate(cases)}
+    names = {text: f"k{number}" for number, text in enumerate(dict.fromkeys(case.text for case in cases))}
+    sources = {name: text for text, name in names.items()}
     try:
         library = cpu.build(sources, folder)
     except cpu.CompileFailed as failure:
-        if len(cases) == 1:
+        if len(sources) == 1:
             return [f"{cases[0].label}: {failure}"]
-        return [problem for case in cases for problem in compare([case], folder)]
+        by_text = [[case for case in cases if case.text == text] for text in names]
+        return [problem for group in by_text for problem in compare(group, folder)]
     calls = [
-        cpu.Call(f"k{number}", case.arguments, reversed=flush == "start", flush=flush)
-        for number, case in enumerate(cases)
+        cpu.Call(names[case.text], case.arguments, reversed=flush == "start", flush=flush)
+        for case in cases
         for flush in ("end", "start", "odd")
     ]
     for place, (call, result) in enumerate(zip(calls, _results(library, calls), strict=True)):

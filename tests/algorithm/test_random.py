@@ -6,6 +6,7 @@ A fixed sample; KERNELSKILL_RANDOM=N takes N algorithms a test, other ones with 
 from __future__ import annotations
 
 import os
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from kernelskill.algorithm.lifting import lift_kernel
 from kernelskill.algorithm.model import CannotLift, IllegalMove
 from kernelskill.source.unit import SourceUnit
 from tests.algorithm.choosing import Rolled
-from tests.algorithm.emission import Case, compare, differences, emitted_text, expected, is_exact, plans
+from tests.algorithm.emission import HEAD, Case, compare, differences, emitted_text, expected, is_exact, plans
 from tests.algorithm.sample import Sample
 from tests.algorithm.strategies import sample, samples
 
@@ -98,3 +99,22 @@ def test_moved_kernels_do_what_the_interpreter_says(shape: str, tmp_path: Path) 
             continue
     assert cases
     checked(cases, tmp_path)
+
+
+@pytest.mark.slow
+def test_moved_kernels_compile_for_a_gpu(tmp_path: Path) -> None:
+    texts: dict[str, None] = {}
+    for number, one in enumerate(rolled(10, "sums")):
+        try:
+            moved = list(plans(one.algorithm, np.random.default_rng(number), 3))
+        except IllegalMove:
+            continue
+        texts.update(dict.fromkeys(emitted_text(plan) for _, plan in moved[-2:]))
+    parts = [HEAD]
+    for number, text in enumerate(texts):
+        body = text.removeprefix(HEAD).replace('extern "C" ', "")
+        parts.append(f"namespace v{number} {{\n{body}\n}}\n")
+    (tmp_path / "all.cu").write_text("".join(parts))
+    command = ["nvcc", "-std=c++17", "-arch=sm_80", "-ptx", "-w", "all.cu", "-o", "all.ptx"]
+    built = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert built.returncode == 0, built.stderr[:3000]
