@@ -115,6 +115,7 @@ _BY_OPERATOR = {
     for name, operator in _OPERATORS.items()
     for lead, tail, kind in (("f", "_rn", "float"), ("d", "_rn", "double"), ("h", "", ""))
 }
+_BY_OPERATOR["__hmul_rn"] = (np.multiply, "")
 _BY_OPERATOR["__hdiv"] = (np.divide, "")
 _BY_OPERATOR["__ddiv_rn"] = (np.divide, "double")
 

@@ -83,6 +83,7 @@ _RESULTS = {
     "ilogb": "int",
 }
 _RESULTS |= dict.fromkeys(FAST_COUNTERPARTS.values(), "float")
+_RESULTS |= dict.fromkeys(("__dadd_rn", "__dsub_rn", "__dmul_rn"), "double")
 _RESULTS |= {
     name: "float" for name in PURE_FUNCTIONS if name.startswith(("__f", "__r")) and name.endswith("_rn")
 }
@@ -92,6 +93,7 @@ _HALF_FUNCTIONS = frozenset(
             "__hmax",
             "__hmin",
             "__hfma",
+            "__hmul_rn",
             "__habs",
             "hexp",
             "hexp2",

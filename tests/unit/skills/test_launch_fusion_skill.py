@@ -6,9 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+from kernelskill.algorithm.lifting import lift_kernel
 from kernelskill.schema.candidate import Candidate
 from kernelskill.schema.task import Promise, Role
 from kernelskill.skills.apply import apply_step, find_steps
+from kernelskill.source.unit import SourceUnit
 from tests.skills.applying import LIBRARY
 from tests.skills.contexts import context_for
 
@@ -125,6 +127,24 @@ def test_kernels_launched_elsewhere_keep_their_definition() -> None:
 def test_products_keep_their_rounding() -> None:
     text = fused(source("if (i < n) out[i] = a[i] * 3.0f;", "if (i < n) out[i] = in[i] + 1.0f;"), scratch="t")
     assert "out[i] = __fmul_rn(a[i], 3.0f) + 1.0f;" in text
+
+
+@pytest.mark.parametrize(
+    ("kind", "first", "product"),
+    [
+        ("float", "a[i] * a[i]", "__fmul_rn(t_2, t_2)"),
+        ("double", "-(a[i] * 2.5)", "-__dmul_rn(a[i], 2.5)"),
+        ("__half", "__hmul(a[i], a[i])", "__hmul_rn(t_2, t_2)"),
+    ],
+)
+def test_fused_kernels_are_read_again(kind: str, first: str, product: str) -> None:
+    text = source(f"if (i < n) out[i] = {first};", "if (i < n) out[i] = in[i] + in[i];").replace(
+        "float", kind
+    )
+    result = fused(text)
+    assert product in result
+    unit = SourceUnit.parse(result)
+    assert [store.buffer for store in lift_kernel(unit, unit.kernels[0]).algorithm.stores] == ["in", "out"]
 
 
 def test_names_end_alike_once() -> None:
