@@ -12,13 +12,14 @@ from kernelskill.algorithm.lifting.arithmetic import binary, convert
 from kernelskill.algorithm.lifting.cooperative_values import join_lanes, lane_operation
 from kernelskill.algorithm.lifting.machine import Machine
 from kernelskill.algorithm.lifting.places import moved
+from kernelskill.algorithm.lifting.types import without_comments
 from kernelskill.algorithm.lifting.values import Aggregate, CrossLane, Dim3, Layout, Pointer, Value
 from kernelskill.source.syntax import named
 
 
 def cast_to(machine: Machine, node: Node, text: str, value: Value) -> Value:
     """Return a value converted to the type that a text names."""
-    plain = text.replace("const", " ").replace("__restrict__", " ").strip()
+    plain = without_comments(text).replace("const ", " ").replace("__restrict__", " ").strip()
     layout = machine.types.layout(plain.rstrip("*& "))
     depth = plain.count("*")
     if isinstance(value, Pointer) and depth == 1:

@@ -57,7 +57,7 @@ def _split(draft: Draft, launch: LaunchBinding, name: str, divisor: Expression) 
         quotient = _exact(launch.in_kernel_terms(wide, expand=compound), divisor)
         if quotient is None:
             return
-        draft.notes.append(f"the length of {name} is a product because of what the launcher passes")
+        draft.notes.append("the length of a flat index is a product because of what the launcher passes")
     high, low = f"{name}/", f"{name}%"
     own = axis.binding if axis.binding is not None else Binding("", "global")
     weight = own.weight if own.weight is not None else integers.constant(1)

@@ -21,7 +21,7 @@ from kernelskill.algorithm.lifting.places import (
     write_place,
 )
 from kernelskill.algorithm.lifting.values import MemoryPlace, Poison, SlotPlace, Value
-from kernelskill.algorithm.types import canonical, is_integer, promoted
+from kernelskill.algorithm.types import canonical, is_integer, is_known, promoted
 from kernelskill.source.declarations import VariableDef
 from kernelskill.source.expansion import parse_expression
 from kernelskill.source.literals import read_number
@@ -283,6 +283,8 @@ def _size_of(machine: Machine, node: Node) -> Value:
         count = 1
         for extent in variable.shape:
             count *= extent
+        if not variable.is_pointer and not is_known(variable.layout.kind):
+            raise machine.refuse(node, f"the size of {text!r} is not understood")
         size = 8 if variable.is_pointer else variable.layout.size * count
         return integers.constant(size, "unsigned long long")
     layout = machine.types.layout(text)

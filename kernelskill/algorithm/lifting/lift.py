@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -27,6 +28,9 @@ from kernelskill.source.definitions import KernelDef
 from kernelskill.source.launches import LaunchSite
 from kernelskill.source.unit import SourceUnit
 
+_INTERNAL = re.compile(r"[%?#]?\b(\w+)@\d+")
+"""How execution tells variables and loops of one name apart."""
+
 
 @dataclass(frozen=True)
 class Lifted:
@@ -39,6 +43,7 @@ class Lifted:
     """Every parameter of the algorithm, in order -> the text of its argument at the launch."""
     block: tuple[Expression, Expression, Expression]
     grid: tuple[Expression, Expression, Expression]
+    """Sizes of the launch in the algorithm's parameters; host variables that are none of them keep their name."""
     values: tuple[tuple[str, Expression], ...] = field(default=(), compare=False)
     """Integer parameters -> their values in the launcher's terms, where these are known."""
     roots: tuple[tuple[str, tuple[str, Expression]], ...] = field(default=(), compare=False)
@@ -94,6 +99,8 @@ def lift(unit: SourceUnit, launch: LaunchSite, headers: Sequence[SourceUnit] = (
         raise CannotLift("inline assembly, goto and exceptions are not understood")
     try:
         return _lift((unit, *headers), kernel, kernel.body, launch)
+    except CannotLift as refused:
+        raise CannotLift(_INTERNAL.sub(r"\1", refused.reason)) from None
     except RecursionError:
         raise CannotLift(f"{kernel.name!r} is nested too deeply") from None
 
@@ -106,14 +113,25 @@ def _lift(units: tuple[SourceUnit, ...], kernel: KernelDef, body: Node, launch: 
     machine.scopes.append({})
     run_body(machine, body)
     draft = Draft(machine.stores, {}, machine.named, machine.notes, machine.strided)
-    join_threads(draft, machine.ranges)
-    _settle(draft, binding)
+    try:
+        join_threads(draft, machine.ranges)
+        _settle(draft, binding)
+    except CannotLift as refused:
+        raise CannotLift(_in_user_names(refused.reason, draft)) from None
     return _result(units, kernel, launch, draft, binding)
 
 
 def _machine(units: tuple[SourceUnit, ...]) -> Machine:
     types, syntax = TypeTable(units), units[0].syntax
     return Machine(units[0], types, {}, syntax, units[1:], evaluator=evaluate, runner=run_body)
+
+
+def _in_user_names(reason: str, draft: Draft) -> str:
+    """Return a reason with axes under the names of the user's variables."""
+    for entry in draft.named:
+        if isinstance(entry.expression, Sym) and entry.expression.name in draft.axes:
+            reason = reason.replace(entry.expression.name, entry.name)
+    return reason
 
 
 def _settle(draft: Draft, binding: Binding) -> None:
@@ -160,7 +178,8 @@ def _result(
     )
     _check_symbols(algorithm)
     block, grid = (
-        tuple(substitute(part, table) for part in parts) for parts in (binding.block, binding.grid)
+        tuple(_with_host_names(substitute(part, table), binding) for part in parts)
+        for parts in (binding.block, binding.grid)
     )
     inner = {symbol.name: Sym(name, symbol.kind) for name, symbol in table.items() if isinstance(symbol, Sym)}
     return Lifted(
@@ -173,6 +192,15 @@ def _result(
         (*binding.values.items(), *inner.items()),
         tuple(binding.roots.items()),
     )
+
+
+def _with_host_names(size: Expression, binding: Binding) -> Expression:
+    """Return a size of the launch with what only the launcher knows under the launcher's name."""
+    table: dict[str, Expression] = {}
+    for node in walk(size):
+        if isinstance(node, Sym) and is_host_symbol(node.name):
+            table[node.name] = Sym(binding.host.text_of(node) or node.name, node.kind)
+    return substitute(size, table)
 
 
 def _extra(

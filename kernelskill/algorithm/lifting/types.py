@@ -10,6 +10,7 @@ from tree_sitter import Node
 from kernelskill.algorithm.lifting.values import Layout, scalar
 from kernelskill.algorithm.types import canonical, is_known
 from kernelskill.source.declarations import read_declarator
+from kernelskill.source.masking import lexemes
 from kernelskill.source.syntax import named, walk
 from kernelskill.source.unit import SourceUnit
 
@@ -59,7 +60,8 @@ class TypeTable:
 
     def resolve(self, text: str) -> str:
         """Return the spelling behind typedefs, template parameters and macros, without qualifiers."""
-        plain = " ".join(word for word in text.replace("&", " ").split() if word not in _QUALIFIERS)
+        words = without_comments(text).replace("&", " ").split()
+        plain = " ".join(word for word in words if word not in _QUALIFIERS)
         for _ in range(_CHAIN):
             following = self.given.get(plain) or self._alias(plain) or self._macro(plain)
             if following is None or following == plain:
@@ -100,6 +102,14 @@ class TypeTable:
         if not is_plain or any(entry.is_pointer for entry in fields):
             return None
         return Layout(name, next(iter(kinds)), tuple(entry.name for entry in fields))
+
+
+def without_comments(text: str) -> str:
+    """Return a type's text without the comments inside it."""
+    if "/" not in text:
+        return text
+    data = text.encode()
+    return " ".join(data[e.start : e.end].decode() for e in lexemes(data) if e.kind != "comment")
 
 
 @lru_cache(maxsize=64)

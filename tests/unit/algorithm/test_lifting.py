@@ -274,3 +274,10 @@ def test_several_launches_that_differ_are_lifted_one_by_one() -> None:
         lifted(source)
     unit = SourceUnit.parse(source)
     assert stores(lift(unit, unit.launches[0]).algorithm) == ["c[i] = a[i] * float(2)"] or True
+
+
+def test_comments_in_odd_places() -> None:
+    found = body(
+        "const float /* rows */ * /* of */ p = (const float /* ; } */ *)a + i /* first */; c[i] = /* that */ *p;"
+    )
+    assert stores(found) == ["c[i] = a[i]"]
