@@ -125,7 +125,7 @@ class _Reader:
         if kind not in ("float", "double", "bool") and not is_integer(kind):
             raise SkillRefused(f"{where} sets {declared.name!r}, whose type is not known as a number")
         value, value_type = self._value(node, target, str(kind), where, sure)
-        return Assignment(declared, str(kind), value if value_type == kind else _cast(kind, value))
+        return Assignment(declared, str(kind), value if value_type == kind else _cast(str(kind), value))
 
     def _local(self, target: Node | None) -> Declared | None:
         """Return the variable of the kernel's own that an assignment sets; None where it sets something else."""

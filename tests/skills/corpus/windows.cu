@@ -44,5 +44,5 @@ __global__ void windows(const float* in, const float* w, float* out, int h, int 
 extern "C" void f(const float* a, const float* b, float* c, int n, int m) {
     dim3 block(16, 4);
     dim3 grid((m + 15) / 16, (n + 3) / 4);
-    for (int mode = 0; mode < 3; ++mode) windows<<<grid, block>>>(a, b, c + mode * n * m, n, m, mode);
+    for (int mode = 0; mode < 3; ++mode) windows<<<grid, block>>>(a, b, c + 4000 + mode * n * m, n, m, mode);
 }
