@@ -54,7 +54,13 @@ def renamed(algorithm: Algorithm, names: Mapping[str, str]) -> Algorithm:
 
 def renamed_expression(expression: Expression, names: Mapping[str, str]) -> Expression:
     """Return an expression with symbols, buffers, loops and states under other names."""
+    # By way of names that nothing has: a sum that becomes a single symbol must not be renamed again.
+    passing = {old: f"\0{new}" for old, new in names.items()}
+    final = {f"\0{new}": new for new in names.values()}
+    return _renamed_once(_renamed_once(expression, passing), final)
 
+
+def _renamed_once(expression: Expression, names: Mapping[str, str]) -> Expression:
     def change(node: Expression) -> Expression | None:
         match node:
             case Sym():

@@ -12,7 +12,7 @@ from kernelskill.algorithm.lifting import Lifted, lift
 from kernelskill.algorithm.lowering.kernel import LaunchFacts, emit
 from kernelskill.algorithm.lowering.text import Names
 from kernelskill.algorithm.model import Algorithm, CannotLift, IllegalMove, Parameter
-from kernelskill.algorithm.renaming import renamed
+from kernelskill.algorithm.renaming import bound_names, renamed
 from kernelskill.algorithm.schedule import Schedule
 from kernelskill.schema.task import Promise, Role
 from kernelskill.skills.disjoint import PROMISED, distinct_types, source_of
@@ -108,7 +108,7 @@ class _LaunchFusion:
             raise SkillRefused("an argument of the launches has side effects or calls a function")
         try:
             lifted = lift(unit, pair.first), lift(unit, pair.second)
-            names = Names(self._identifiers(lifted))
+            names = Names([*self._identifiers(lifted), *_own_names(lifted)])
             joined = join_names(*lifted, names)
             values = cast("dict[str, Expression]", host_values(joined, lifted))
             name = names.fresh(_joined_name(pair.first.kernel, pair.second.kernel))
@@ -283,6 +283,12 @@ class _Overlap:
             if any(algorithm.parameter(p).is_restrict for p in (name, other)):
                 return True
         return self.apart(name, other)
+
+
+def _own_names(lifted: tuple[Lifted, Lifted]) -> list[str]:
+    """Return the names of parameters, axes, loops and states of two launches."""
+    parameters = [p.name for one in lifted for p in one.algorithm.parameters]
+    return parameters + [name for one in lifted for name in bound_names(one.algorithm)]
 
 
 def _joined_name(first: str, second: str) -> str:

@@ -80,6 +80,31 @@ RUNS = {
         f"{SIGNATURE} {{ first<<<(n * w + 31) / 32, 32>>>(x, b, y, w, n); second<<<(n * w + 31) / 32, 32>>>(y, n * w); }}\n"
     ),
 }
+RUNS |= {
+    "the_same_twice": (
+        f"{HEAD}__global__ void step(const float* p, float* q, float c, int n) {{ {POINT} if (i < n) q[i] = p[i] * c; }}\n"
+        f"{SIGNATURE} {{ step{FLAT}(x, t, 0.5f, n); step{FLAT}(t, y, 3.0f, n); }}\n"
+    ),
+    "there_and_back": (
+        f"{HEAD}__global__ void step(const float* p, float* q, int n) {{ {POINT} if (i < n) q[i] = p[i] * p[i]; }}\n"
+        f"{SIGNATURE} {{ step{FLAT}(y, t, n); step{FLAT}(t, y, n); }}\n"
+    ),
+    "templates": (
+        f"{HEAD}#define AT(p, k) p[k]\n"
+        "template <typename T, int B> __global__ void grow(const T* p, T* q, size_t n)\n"
+        "{ for (size_t i = blockIdx.x * (size_t)B + threadIdx.x; i < n; i += (size_t)gridDim.x * B) AT(q, i) = AT(p, i) + T(B); }\n"
+        "template <typename T> __global__ void turn(const T* __restrict__ p, T* q, unsigned n)\n"
+        "{ unsigned i = threadIdx.x + blockDim.x * blockIdx.x; if (!(i < n)) return; T v = p[i]; q[i] = v * v; }\n"
+        f"{SIGNATURE} {{ turn<float>{FLAT}(x, t, n); turn<float>{FLAT}(t, y, n); }}\n"
+    ),
+    "two_results": (
+        f"{HEAD}__global__ void first(const float* p, float* q, float* r, int n) {{ {POINT} if (i < n) {{ q[i] = p[i] + 1.0f; r[i] = p[i] * p[i]; }} }}\n"
+        f"__global__ void second(const float* q, const float* r, float* o, int n) {{ {POINT} if (i < n) o[i] = q[i] + r[i]; }}\n"
+        f"{SIGNATURE} {{ first{FLAT}(x, t, b, n); second{FLAT}(t, b, y, n); }}\n".replace(
+            "const float* b", "float* b"
+        )
+    ),
+}
 SIZES = ((1, 1), (5, 3), (64, 2), (70, 7), (0, 3))
 
 
@@ -91,6 +116,7 @@ def fused(source: str, *promises: Promise) -> str:
     return apply_step(candidate, found[0].step, LIBRARY, context).candidate.source
 
 
+@pytest.mark.slow
 def test_fused_launches_give_the_same_bits(tmp_path: Path) -> None:
     sources = {}
     for name, source in RUNS.items():
@@ -121,6 +147,7 @@ ALIASED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", ALIASED)
 def test_buffers_in_place_without_a_promise(case: str, tmp_path: Path) -> None:
     name, aliases = ALIASED[case]
