@@ -20,7 +20,7 @@ def test_every_step_compiles(path: Path, tmp_path: Path) -> None:
     candidate = Candidate.of("k.cu", {"k.cu": path.read_text()})
     texts = [path.read_text()]
     seen = set()
-    for found, result in variants(candidate, context_for("f", Promise.NO_ALIAS)):
+    for found, result in variants(candidate, context_for("f", Promise.NO_ALIAS), path.stem):
         if (found.step.skill, found.site.key) not in seen:
             seen.add((found.step.skill, found.site.key))
             texts.append(result.source)
