@@ -14,7 +14,7 @@ from kernelskill.algorithm.types import numpy_type
 from kernelskill.source.unit import SourceUnit
 
 FLOATS = 1 << 13
-SIZES = ((1, 1), (3, 2), (7, 5), (5, 8), (33, 20), (2, 40), (0, 3), (5, 0))
+SIZES = ((1, 1), (7, 5), (33, 20), (2, 40), (0, 3))
 HEADER = Path(__file__).parent.parent / "skills"
 _CAST = re.compile(r"\((?:const )?(?:unsigned|int|long|size_t|long long|float|uint32_t)\)")
 _TOGETHER = re.compile(r"__sync|__shfl")
