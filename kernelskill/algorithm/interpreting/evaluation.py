@@ -137,7 +137,8 @@ class Evaluator:
         kinds = [child.type for child in node.children]
         match node:
             case Binary():
-                return convert(binary(node.op, *values, (kinds[0], kinds[1]), node.kind), node.kind)
+                result = binary(node.op, values[0], values[1], (kinds[0], kinds[1]), node.kind)
+                return convert(result, node.kind)
             case Unary():
                 return unary(node.op, values[0], node.kind)
             case Cast():

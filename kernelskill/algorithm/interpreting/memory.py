@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from kernelskill.algorithm.interpreting.frames import Index
 from kernelskill.algorithm.interpreting.values import InterpretError, Value, convert, dtype_of, is_floating
 from kernelskill.algorithm.model import Algorithm, Store
 
-_ATOMIC: dict[str, Callable[..., Any]] = {
+_ATOMIC: dict[str, np.ufunc] = {
     "+": np.add,
     "max": np.maximum,
     "min": np.minimum,

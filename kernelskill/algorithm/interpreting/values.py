@@ -17,7 +17,7 @@ from kernelskill.algorithm.types import is_integer, is_signed, joined, numpy_typ
 
 Value = NDArray[Any]
 
-_BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
+_BFLOAT16: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
 
 
 class InterpretError(Exception):
