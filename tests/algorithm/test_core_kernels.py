@@ -22,16 +22,7 @@ FULL = int(os.environ.get("KERNELSKILL_RANDOM", "0"))
 LARGEST = 1 << 16
 """Elements of all buffers of a case that still runs quickly."""
 FOLDERS = sorted(path.parent for path in data_folder("benchmarks").glob("core/*/kernel.cu"))
-SAMPLE = (
-    "argmax_rows",
-    "conv1d",
-    "histogram",
-    "layernorm",
-    "matmul_half",
-    "permute_3d",
-    "softmax",
-    "stencil_3d",
-)
+SAMPLE = ("argmax_rows", "histogram", "layernorm", "matmul_half", "permute_3d", "softmax")
 CHOSEN = [folder for folder in FOLDERS if FULL or folder.name in SAMPLE]
 
 
@@ -75,7 +66,7 @@ def test_the_interpreter_agrees_with_the_kernel(folder: Path, tmp_path: Path) ->
 @pytest.mark.slow
 @pytest.mark.parametrize("folder", CHOSEN, ids=lambda folder: folder.name)
 def test_emitted_kernels_agree(folder: Path, tmp_path: Path) -> None:
-    launches = [launch for _, found in cases_of(folder) for launch in found]
+    launches = [launch for _, found in cases_of(folder)[: FULL or 2] for launch in found]
     cases = []
     for seed in range(max(FULL, 1)):
         rng = np.random.default_rng(seed)
