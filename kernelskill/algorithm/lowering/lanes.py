@@ -54,12 +54,11 @@ def combined_text(op: str, kind: str, first: str, second: str) -> str:
     return f"{first} {op} {second}"
 
 
-def combine_lanes(context: Context, reduction: Reduce, target: str) -> None:
-    """Write the statements after which every lane holds the whole result."""
+def combine_lanes(context: Context, reduction: Reduce, target: str, start: str) -> None:
+    """Write the statements after which every lane holds the whole result; `start` is taken in once."""
     function = lanes_function(context, reduction.op, reduction.kind)
     context.out.line(f"{target} = {function}({target});")
     if has_start(reduction):
-        start = context.show(reduction.initial, 9)
         context.out.line(f"{target} = {combined_text(reduction.op, reduction.kind, start, target)};")
 
 

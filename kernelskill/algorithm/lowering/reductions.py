@@ -22,7 +22,7 @@ from kernelskill.algorithm.lowering.fill import zero_of
 from kernelskill.algorithm.lowering.hoisting import Accumulation, can_share, hoistable, ranges_of, renamed
 from kernelskill.algorithm.lowering.holding import guarded, hold_load, ordered, unheld_loads
 from kernelskill.algorithm.lowering.kept import serves, write_kept
-from kernelskill.algorithm.lowering.lanes import combine_lanes, neutral_of, pick_lanes
+from kernelskill.algorithm.lowering.lanes import combine_lanes, has_start, neutral_of, pick_lanes
 from kernelskill.algorithm.lowering.loop_heads import accumulate, loop_head
 from kernelskill.algorithm.lowering.packs import Packs, Run, packs_of_loads, wide_steps
 from kernelskill.algorithm.lowering.tile_loop import TileLoop
@@ -74,6 +74,7 @@ class _Group:
         self._loops = reductions[0].loops
         self._members = [self._member(each) for each in self._unique(reductions)]
         self._accumulated = reductions
+        self._starts: dict[str, str] = {}
         bounds = [bound for loop in self._loops for bound in (loop.lower, loop.upper)]
         if context.dims_of(*bounds):
             raise IllegalMove("the length of a loop differs from point to point of a thread")
@@ -145,6 +146,11 @@ class _Group:
                 self._declare_one(member, self._state(member, number), state.type, initial)
             return
         self._declare_one(member, member.name + member.subscript, reduction.kind, self._start(reduction))
+        if self._context.shares_loops and has_start(reduction) and not member.dims:
+            # Read before any lane writes: the start may be the element that the first lane stores to.
+            start = self._context.names.fresh("start")
+            self._declare_one(member, start, reduction.kind, reduction.initial)
+            self._starts[member.name] = start
 
     def _start(self, reduction: Reduce) -> Expression:
         """Return what an accumulator starts with: a lane of several must not count the start twice."""
@@ -374,4 +380,5 @@ class _Group:
             return
         with context.over_points(member.dims, [reduction.initial]):
             target = member.name + member.subscript
-            combine_lanes(context, reduction, target)
+            start = self._starts.get(member.name) or context.show(reduction.initial, 9)
+            combine_lanes(context, reduction, target, start)
