@@ -118,6 +118,8 @@ class Algorithm:
     """What the user called an expression; for readable output only."""
     notes: tuple[str, ...] = field(default=())
     """What lifting changed or assumed, in words for the report."""
+    reorders: bool = False
+    """Whether lifting took sums of floats in another order: what threads had apart is one sum here."""
 
     @property
     def ranges(self) -> Ranges:

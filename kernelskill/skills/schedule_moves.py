@@ -14,7 +14,7 @@ from kernelskill.algorithm.emission import restored, rewrite_kernel
 from kernelskill.algorithm.lifting import Lifted, lift_kernel
 from kernelskill.algorithm.model import CannotLift, IllegalMove
 from kernelskill.algorithm.moves.plan import Plan
-from kernelskill.algorithm.moves.registry import MOVES
+from kernelskill.algorithm.moves.registry import MOVES, REORDERING
 from kernelskill.algorithm.schedule import Schedule
 from kernelskill.schema.candidate import Edit, Replacement, Scheduled, ScheduleMove
 from kernelskill.schema.proposal import SkillParameter
@@ -46,6 +46,7 @@ def move_sites(move: str, unit: SourceUnit, kernel: KernelDef, context: SkillCon
     state = lifted_state(unit, kernel, context)
     if any(earlier.move == move for earlier in state.moves):
         raise SkillRefused("the move was made already")
+    _check_order(state, move)
     try:
         options = MOVES[move].options(state.plan)
     except IllegalMove as refused:
@@ -68,6 +69,7 @@ def move_rewrite(
     if kernel is None:
         raise SkillRefused(f"kernel {site.kernel!r} is gone")
     state = lifted_state(unit, kernel, context)
+    _check_order(state, move)
     step = ScheduleMove(move=move, values=tuple(sorted(parameters.items())))
     try:
         plan = MOVES[move].apply(state.plan, parameters)
@@ -82,6 +84,12 @@ def move_rewrite(
     )
     edits = _edits(unit, state, rewritten.replacements)
     return Rewrite(edits=edits, notes=plan.algorithm.notes, scheduled=scheduled)
+
+
+def _check_order(state: LiftedState, move: str) -> None:
+    """Refuse an exact move on a kernel that cannot be read without reordering its sums."""
+    if state.lifted.algorithm.reorders and not state.moves and move not in REORDERING:
+        raise SkillRefused("reading the kernel takes sums of floats in another order")
 
 
 def _edits(unit: SourceUnit, state: LiftedState, fresh: Sequence[Replacement]) -> tuple[Edit, ...]:

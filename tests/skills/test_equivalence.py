@@ -174,7 +174,9 @@ def chain(
 def test_chains_keep_the_results(path: Path, promised: bool, tmp_path: Path) -> None:
     candidate = Candidate.of("k.cu", {"k.cu": path.read_text()})
     context = context_for("f", *([Promise.NO_ALIAS] if promised else []))
-    chains = [chain(candidate, context, np.random.default_rng(seed)) for seed in range(8 if EVERYTHING else 3)]
+    chains = [
+        chain(candidate, context, np.random.default_rng(seed)) for seed in range(8 if EVERYTHING else 3)
+    ]
     rows = run([candidate.source, *(c.source for _, c in chains)], tmp_path, aliases=not promised)
     for (steps, _), row in zip(chains, rows[1:], strict=True):
         label = " + ".join(entry.step.label for entry in steps)

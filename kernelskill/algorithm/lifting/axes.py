@@ -15,7 +15,7 @@ from kernelskill.algorithm.lifting.recurrences import neutral_of
 from kernelskill.algorithm.model import Axis, Binding, CannotLift, Store
 from kernelskill.algorithm.printing import show
 from kernelskill.algorithm.rewriting import substitute
-from kernelskill.algorithm.types import is_integer
+from kernelskill.algorithm.types import is_float, is_integer
 
 Dimension = Literal["x", "y", "z"]
 
@@ -198,6 +198,7 @@ def _merge_partial(draft: Draft, store: Store) -> Store:
             return store
         draft.strided[loop.name] = tuple(share)
         draft.notes.append(f"what threads have for {store.buffer} is joined in another order")
+        draft.reorders |= is_float(value.kind)
         rest = value.loops[1:]
         inner = replace(value, loops=rest) if rest else value.body
         return replace(store, value=inner, loops=(*store.loops, unmarked(loop)))

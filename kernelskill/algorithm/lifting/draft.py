@@ -28,6 +28,9 @@ class Draft:
     pinned: set[str] = field(default_factory=set)
     """Thread indices of which one value only does what is left."""
 
+    reorders: bool = False
+    """Whether sums of floats are taken in another order than the user's."""
+
     def expressions(self) -> Iterator[Expression]:
         """Yield everything that the stores evaluate."""
         for store in self.stores:

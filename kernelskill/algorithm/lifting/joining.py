@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from kernelskill.algorithm import integers
-from kernelskill.algorithm.expression import Binary, Expression, Load, walk
+from kernelskill.algorithm.expression import Binary, Expression, Load, Reduce, walk
 from kernelskill.algorithm.integers import Ranges
 from kernelskill.algorithm.lifting.draft import Draft, changed_store
 from kernelskill.algorithm.lifting.partials import whole
 from kernelskill.algorithm.lifting.sharing import is_shared
 from kernelskill.algorithm.model import CannotLift, Store
 from kernelskill.algorithm.rewriting import substitute
+from kernelskill.algorithm.types import is_float
 
 
 def join_threads(draft: Draft, ranges: Ranges) -> None:
@@ -35,10 +36,15 @@ def join_threads(draft: Draft, ranges: Ranges) -> None:
         _pin(draft, name, ranges)
     if cooperative and any(_is_sum(expression) for expression in draft.expressions()):
         draft.notes.append("what the threads of a block have is joined in the order of the loops")
+        draft.reorders |= any(_is_float_sum(expression) for expression in draft.expressions())
 
 
 def _is_sum(expression: Expression) -> bool:
     return any(type(node).__name__ == "Reduce" for node in walk(expression))
+
+
+def _is_float_sum(expression: Expression) -> bool:
+    return any(isinstance(node, Reduce) and is_float(node.kind) for node in walk(expression))
 
 
 def _thread_of(test: Expression, ranges: Ranges) -> tuple[str, int] | None:

@@ -14,6 +14,9 @@ from kernelskill.algorithm.moves.tiling import (
     WideAccess,
 )
 
+REORDERING = frozenset({"share_columns", "share_rows", "sum_in_blocks", "use_tensor_cores"})
+"""Moves whose skills say that sums of floats may come in another order."""
+
 MOVES: dict[str, Move] = {
     "block_points": BlockPoints(),
     "coarsen_points": CoarsenPoints(),
