@@ -86,6 +86,8 @@ def fuse(pair: Pair, name: str, *, dropped: frozenset[str], apart: Apart) -> Fus
         IllegalMove: Points of the second need more of the first than their own point, or it is not
             known that they don't.
     """
+    if pair.first.joined or pair.second.joined:
+        raise IllegalMove("threads of a block exchange values")
     if pair.first.reorders or pair.second.reorders:
         raise IllegalMove("reading the kernels takes sums of floats in another order")
     reasons: dict[str, None] = {}

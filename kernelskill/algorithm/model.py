@@ -118,6 +118,11 @@ class Algorithm:
     """What the user called an expression; for readable output only."""
     notes: tuple[str, ...] = field(default=())
     """What lifting changed or assumed, in words for the report."""
+    joined: bool = False
+    """Whether threads of a block exchange values in the source, and so read before any of them writes.
+
+    That order is not kept: buffers that are written must not overlap those that are read.
+    """
     reorders: bool = False
     """Whether lifting took sums of floats in another order: what threads had apart is one sum here."""
 

@@ -18,6 +18,7 @@ from kernelskill.algorithm.moves.registry import MOVES, REORDERING
 from kernelskill.algorithm.schedule import Schedule
 from kernelskill.schema.candidate import Edit, Replacement, Scheduled, ScheduleMove
 from kernelskill.schema.proposal import SkillParameter
+from kernelskill.schema.task import Promise
 from kernelskill.skills.parsed_files import parsed
 from kernelskill.skills.transformation import Rewrite, Site, SkillContext, SkillRefused
 from kernelskill.source.definitions import KernelDef
@@ -47,6 +48,7 @@ def move_sites(move: str, unit: SourceUnit, kernel: KernelDef, context: SkillCon
     if any(earlier.move == move for earlier in state.moves):
         raise SkillRefused("the move was made already")
     _check_order(state, move)
+    _check_overlap(state, context)
     try:
         options = MOVES[move].options(state.plan)
     except IllegalMove as refused:
@@ -70,6 +72,7 @@ def move_rewrite(
         raise SkillRefused(f"kernel {site.kernel!r} is gone")
     state = lifted_state(unit, kernel, context)
     _check_order(state, move)
+    _check_overlap(state, context)
     step = ScheduleMove(move=move, values=tuple(sorted(parameters.items())))
     try:
         plan = MOVES[move].apply(state.plan, parameters)
@@ -90,6 +93,18 @@ def _check_order(state: LiftedState, move: str) -> None:
     """Refuse an exact move on a kernel that cannot be read without reordering its sums."""
     if state.lifted.algorithm.reorders and not state.moves and move not in REORDERING:
         raise SkillRefused("reading the kernel takes sums of floats in another order")
+
+
+def _check_overlap(state: LiftedState, context: SkillContext) -> None:
+    """Refuse to drop barriers between reads and writes of buffers that may overlap."""
+    algorithm = state.lifted.algorithm
+    if not algorithm.joined or context.promises(Promise.NO_ALIAS):
+        return
+    written = {store.buffer for store in algorithm.stores}
+    if not all(algorithm.parameter(name).is_restrict for name in written):
+        raise SkillRefused(
+            "threads of a block exchange values, and what they write may overlap what they read"
+        )
 
 
 def _edits(unit: SourceUnit, state: LiftedState, fresh: Sequence[Replacement]) -> tuple[Edit, ...]:

@@ -28,6 +28,9 @@ class Draft:
     pinned: set[str] = field(default_factory=set)
     """Thread indices of which one value only does what is left."""
 
+    joined: bool = False
+    """Whether threads of a block exchange values in the source."""
+
     reorders: bool = False
     """Whether sums of floats are taken in another order than the user's."""
 

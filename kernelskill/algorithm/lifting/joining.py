@@ -34,6 +34,7 @@ def join_threads(draft: Draft, ranges: Ranges) -> None:
                 raise CannotLift("cooperative: shared memory is read in a way that is not understood")
     for name in [name for name in ranges if name.startswith("threadIdx.")]:
         _pin(draft, name, ranges)
+    draft.joined = cooperative
     if cooperative and any(_is_sum(expression) for expression in draft.expressions()):
         draft.notes.append("what the threads of a block have is joined in the order of the loops")
         draft.reorders |= any(_is_float_sum(expression) for expression in draft.expressions())

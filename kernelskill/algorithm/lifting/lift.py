@@ -175,6 +175,7 @@ def _result(
         stores=tuple(draft.stores),
         names=readable_names(draft),
         notes=tuple(dict.fromkeys(draft.notes)),
+        joined=draft.joined,
         reorders=draft.reorders,
     )
     _check_symbols(algorithm)
