@@ -11,8 +11,10 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from kernelskill.algorithm.emission import restored, rewrite_kernel
+from kernelskill.algorithm.expression import Load, walk
 from kernelskill.algorithm.lifting import Lifted, lift_kernel
-from kernelskill.algorithm.model import CannotLift, IllegalMove
+from kernelskill.algorithm.lifting.iteration import ACCUMULATED
+from kernelskill.algorithm.model import CannotLift, IllegalMove, Parameter
 from kernelskill.algorithm.moves.plan import Plan
 from kernelskill.algorithm.moves.registry import MOVES, REORDERING
 from kernelskill.algorithm.schedule import Schedule
@@ -96,15 +98,32 @@ def _check_order(state: LiftedState, move: str) -> None:
 
 
 def _check_overlap(state: LiftedState, context: SkillContext) -> None:
-    """Refuse to drop barriers between reads and writes of buffers that may overlap."""
+    """Refuse to change when elements are read and written where that may matter.
+
+    A point that reads, computes and writes one element may overlap others only in a race. One that
+    writes several, or whose threads wait for one another, has an order of its own: there what is written
+    must not overlap what is read, by a promise, `__restrict__` or the types.
+    """
     algorithm = state.lifted.algorithm
-    if not algorithm.joined or context.promises(Promise.NO_ALIAS):
+    plain = len(algorithm.stores) == 1 and not algorithm.stores[0].loops
+    in_memory = any(note.endswith(ACCUMULATED) for note in algorithm.notes)
+    if (plain and not algorithm.joined and not in_memory) or context.promises(Promise.NO_ALIAS):
         return
-    written = {store.buffer for store in algorithm.stores}
-    if not all(algorithm.parameter(name).is_restrict for name in written):
-        raise SkillRefused(
-            "threads of a block exchange values, and what they write may overlap what they read"
-        )
+    read = {node.buffer for e in algorithm.expressions for node in walk(e) if isinstance(node, Load)}
+    for store in algorithm.stores:
+        for buffer in sorted(read - {store.buffer}):
+            if _may_overlap(algorithm.parameter(buffer), algorithm.parameter(store.buffer)):
+                raise SkillRefused(
+                    f"{store.buffer} may overlap {buffer}, which is read again after a part was written;"
+                    ' it needs PROMISE = {"no_alias"} or __restrict__'
+                )
+
+
+def _may_overlap(first: Parameter, second: Parameter) -> bool:
+    if first.is_restrict or second.is_restrict:
+        return False
+    bytes_of_anything = ("char", "unsigned char")
+    return first.kind == second.kind or first.kind in bytes_of_anything or second.kind in bytes_of_anything
 
 
 def _edits(unit: SourceUnit, state: LiftedState, fresh: Sequence[Replacement]) -> tuple[Edit, ...]:

@@ -104,6 +104,16 @@ def run(sources: list[str], folder: Path, *, aliases: bool) -> np.ndarray:
     return np.frombuffer(done.stdout, dtype=np.float32).reshape(len(sources), -1)
 
 
+def compared(original: np.ndarray, row: np.ndarray, result: Candidate) -> tuple[np.ndarray, np.ndarray]:
+    """Return what of two rows must agree.
+
+    A kernel that is scheduled anew has threads in another order: where pointers overlap the original
+    races with itself, and only the runs in which they don't say anything.
+    """
+    end = len(SIZES) * 2 * FLOATS if result.scheduled else len(row)
+    return original[:end], row[:end]
+
+
 def variants(candidate: Candidate, context: SkillContext, name: str) -> Iterable[tuple[FoundStep, Candidate]]:
     """Yield every step with its result; where threads wait for one another, two a site.
 
@@ -136,15 +146,16 @@ def test_every_step_keeps_the_results(path: Path, promised: bool, tmp_path: Path
     found = list(variants(candidate, context, f"{path.stem} {promised}"))
     assert found, "no skill applies at all"
     rows = run([candidate.source, *(c.source for _, c in found)], tmp_path, aliases=not promised)
-    for (entry, _), row in zip(found, rows[1:], strict=True):
+    for (entry, result), row in zip(found, rows[1:], strict=True):
+        first, row = compared(rows[0], row, result)
         exact = (
             LIBRARY.get(entry.step.skill).exactness is Exactness.EXACT and UNORDERED not in candidate.source
         )
         if INTEGERS in candidate.source or exact:
-            different = np.flatnonzero(row.view(np.uint32) != rows[0].view(np.uint32))
+            different = np.flatnonzero(row.view(np.uint32) != first.view(np.uint32))
             assert not different.size, f"{entry.step.label}: {different.size} values, first at {different[0]}"
         else:
-            np.testing.assert_allclose(row, rows[0], rtol=2e-4, atol=2e-4, err_msg=entry.step.label)
+            np.testing.assert_allclose(row, first, rtol=2e-4, atol=2e-4, err_msg=entry.step.label)
 
 
 def chain(
@@ -178,10 +189,11 @@ def test_chains_keep_the_results(path: Path, promised: bool, tmp_path: Path) -> 
         chain(candidate, context, np.random.default_rng(seed)) for seed in range(8 if EVERYTHING else 3)
     ]
     rows = run([candidate.source, *(c.source for _, c in chains)], tmp_path, aliases=not promised)
-    for (steps, _), row in zip(chains, rows[1:], strict=True):
+    for (steps, result), row in zip(chains, rows[1:], strict=True):
+        first, row = compared(rows[0], row, result)
         label = " + ".join(entry.step.label for entry in steps)
         exact = all(LIBRARY.get(entry.step.skill).exactness is Exactness.EXACT for entry in steps)
         if INTEGERS in candidate.source or (exact and UNORDERED not in candidate.source):
-            assert (row.view(np.uint32) == rows[0].view(np.uint32)).all(), label
+            assert (row.view(np.uint32) == first.view(np.uint32)).all(), label
         else:
-            np.testing.assert_allclose(row, rows[0], rtol=3e-4, atol=3e-4, err_msg=label)
+            np.testing.assert_allclose(row, first, rtol=3e-4, atol=3e-4, err_msg=label)

@@ -31,6 +31,9 @@ from kernelskill.algorithm.model import CannotLift, Store
 from kernelskill.algorithm.rewriting import substitute
 from kernelskill.algorithm.types import is_integer
 
+ACCUMULATED = "is accumulated in a register and stored once"
+"""End of the note about an element that the source updates in memory in every iteration."""
+
 
 @dataclass
 class Iteration:
@@ -338,7 +341,7 @@ class Iteration:
         guard = (*self.start.path, *cell.guard, *self._any_iteration(cell))
         entry = Store(cell.buffer, cell.index, value, self.start.loops, guard, "=", cell.kind)
         self.machine.stores.append(entry)
-        note = f"{cell.buffer} is accumulated in a register and stored once"
+        note = f"{cell.buffer} {ACCUMULATED}"
         if note not in self.machine.notes:
             self.machine.notes.append(note)
 

@@ -174,7 +174,7 @@ class _Group:
         context.out.line(f"{type_name} {name}{sizes};")
         with context.over_points(member.dims, [initial]):
             certain = unheld_loads(context, [initial])
-            with guarded(context, member.dims if certain else ()):
+            with guarded(context, member.dims if certain else (), bool(certain), [initial]):
                 context.out.line(f"{text} = {context.show(initial)};")
 
     # loops
