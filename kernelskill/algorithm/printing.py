@@ -98,6 +98,13 @@ def _binary(node: Binary, leaf: Leaf | None) -> tuple[str, int]:
     inner = _UNARY if node.op in _MIXED and node.op != "&&" else precedence
     left = show(node.left, leaf, inner if node.op != "&&" else 3)
     right = show(node.right, leaf, max(inner, precedence + 1) if node.op != "&&" else 3)
+    if node.kind in ("int", "long long") and node.op in ("/", "%"):
+        left, right = (
+            _factor(side, leaf, signed=True)
+            if side.type in _UNSIGNED_SUFFIXES and isinstance(side, Sym)
+            else text
+            for side, text in ((node.left, left), (node.right, right))
+        )
     if node.kind in _UNSIGNED_SUFFIXES:
         left, right = _unsigned_sides(node, leaf, left, right)
     return f"{left} {node.op} {right}", precedence
@@ -121,9 +128,11 @@ def _poly(node: Poly, leaf: Leaf | None) -> tuple[str, int]:
     if not node.terms:
         return "0", _ATOM
     ordered = sorted(node.terms, key=lambda term: (term[1] < 0, -len(term[0])))
+    # The value may be negative: unsigned sizes must not make the whole of it unsigned.
+    below_zero = node.kind in ("int", "long long") and any(factor < 0 for _, factor in node.terms)
     text = ""
     for monomial, factor in ordered:
-        factors = [show(atom, leaf, _UNARY) for atom in reversed(monomial)]
+        factors = [_factor(atom, leaf, signed=below_zero) for atom in reversed(monomial)]
         if abs(factor) != 1 or not monomial:
             factors.append(str(abs(factor)))
         term = " * ".join(factors)
@@ -136,6 +145,14 @@ def _poly(node: Poly, leaf: Leaf | None) -> tuple[str, int]:
         return text, _PRECEDENCE["+"]
     is_product = len(monomial) > 1 or (factor != 1 and bool(monomial))
     return text, _PRECEDENCE["*"] if is_product else _ATOM
+
+
+def _factor(atom: Expression, leaf: Leaf | None, *, signed: bool) -> str:
+    wide = {"unsigned": "int", "unsigned long long": "long long"}.get(atom.type)
+    if not signed or wide is None:
+        return show(atom, leaf, _UNARY)
+    text = show(atom, leaf)
+    return f"int({text})" if wide == "int" else f"static_cast<long long>({text})"
 
 
 def _reduction(node: Reduce | Fold) -> str:
