@@ -44,6 +44,8 @@ def rewrite_kernel(unit: SourceUnit, lifted: Lifted, plan: Plan) -> Rewritten:
     Raises:
         IllegalMove: The plan cannot be lowered, or the kernel stands where it cannot be replaced.
     """
+    if len(unit.launches_of(lifted.kernel)) != 1:
+        raise IllegalMove("the kernel is launched from several places")
     emitted = emit(plan.algorithm, plan.schedule, launch_facts(unit, lifted))
     definition = lifted.kernel.span
     statement = _statement_span(unit, lifted)
