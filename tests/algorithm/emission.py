@@ -53,7 +53,8 @@ def plans(algorithm: Algorithm, rng: np.random.Generator, length: int) -> Iterat
 
 
 def _moved(plan: Plan, done: str, rng: np.random.Generator) -> tuple[str, Plan] | None:
-    for name in sorted(rng.permutation(sorted(MOVES)), key=lambda name: name in done):
+    on_cpu = sorted(set(MOVES) - {"use_tensor_cores"})
+    for name in sorted(rng.permutation(on_cpu), key=lambda name: name in done):
         move = MOVES[name]
         try:
             options = move.options(plan)

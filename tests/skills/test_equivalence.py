@@ -104,6 +104,11 @@ def run(sources: list[str], folder: Path, *, aliases: bool) -> np.ndarray:
     return np.frombuffer(done.stdout, dtype=np.float32).reshape(len(sources), -1)
 
 
+def is_rounded(candidate: Candidate, result: Candidate) -> bool:
+    """Whether the compiler joins products and sums again that the source joins: on the CPU it does not."""
+    return bool(result.scheduled) and "fma" in candidate.source
+
+
 def compared(original: np.ndarray, row: np.ndarray, result: Candidate) -> tuple[np.ndarray, np.ndarray]:
     """Return what of two rows must agree.
 
@@ -151,7 +156,7 @@ def test_every_step_keeps_the_results(path: Path, promised: bool, tmp_path: Path
         exact = (
             LIBRARY.get(entry.step.skill).exactness is Exactness.EXACT and UNORDERED not in candidate.source
         )
-        if INTEGERS in candidate.source or exact:
+        if INTEGERS in candidate.source or (exact and not is_rounded(candidate, result)):
             different = np.flatnonzero(row.view(np.uint32) != first.view(np.uint32))
             assert not different.size, f"{entry.step.label}: {different.size} values, first at {different[0]}"
         else:
@@ -193,6 +198,7 @@ def test_chains_keep_the_results(path: Path, promised: bool, tmp_path: Path) -> 
         first, row = compared(rows[0], row, result)
         label = " + ".join(entry.step.label for entry in steps)
         exact = all(LIBRARY.get(entry.step.skill).exactness is Exactness.EXACT for entry in steps)
+        exact = exact and not is_rounded(candidate, result)
         if INTEGERS in candidate.source or (exact and UNORDERED not in candidate.source):
             assert (row.view(np.uint32) == first.view(np.uint32)).all(), label
         else:

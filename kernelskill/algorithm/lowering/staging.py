@@ -65,6 +65,7 @@ def plan_tile(algorithm: Algorithm, schedule: Schedule, staging: Staging) -> Sta
     buffer = staging.buffer
     if any(store.buffer == buffer for store in algorithm.stores):
         raise IllegalMove(f"{buffer} is written by the same kernel")
+    _check_uniform(algorithm, schedule, staging)
     sites = _sites(algorithm, staging)
     if not sites:
         raise IllegalMove(f"{buffer} is not read" + (f" inside loop {staging.loop}" if staging.loop else ""))
@@ -97,6 +98,17 @@ def plan_tile(algorithm: Algorithm, schedule: Schedule, staging: Staging) -> Sta
         conditions=conditions,
         counts=tuple(sorted(counts.items())),
     )
+
+
+def _check_uniform(algorithm: Algorithm, schedule: Schedule, staging: Staging) -> None:
+    """Refuse to follow a loop that threads of one block run differently often: they meet at barriers."""
+    if not staging.loop:
+        return
+    loop = inner_loops(algorithm)[staging.loop]
+    wide = [plan.axis for plan in schedule.axes if plan.tile > 1]
+    others = [name for name in inner_loops(algorithm) if name != staging.loop]
+    if loop.lower.depends_on(*wide, *others) or loop.upper.depends_on(*wide, *others):
+        raise IllegalMove(f"loop {staging.loop} differs from point to point")
 
 
 def _sites(algorithm: Algorithm, staging: Staging) -> list[LoadSite]:
