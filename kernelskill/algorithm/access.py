@@ -9,10 +9,8 @@ from kernelskill.algorithm.expression import (
     LOGICAL,
     Binary,
     Expression,
-    Fold,
     Load,
     Monomial,
-    Reduce,
     Select,
     Sym,
 )
@@ -214,16 +212,6 @@ def certain_loads(expression: Expression) -> frozenset[Load]:
         return certain_loads(expression.left)
     own = frozenset({expression}) if isinstance(expression, Load) else frozenset()
     return own.union(*(certain_loads(child) for child in expression.children))
-
-
-def outer_reductions(expression: Expression) -> tuple[Reduce | Fold, ...]:
-    """Return the reductions that are not inside another one, in order of occurrence."""
-    if isinstance(expression, Reduce | Fold):
-        return (expression,)
-    found: dict[Reduce | Fold, None] = {}
-    for child in expression.children:
-        found.update(dict.fromkeys(outer_reductions(child)))
-    return tuple(found)
 
 
 def united(footprints: Iterable[Footprint]) -> tuple[Footprint, tuple[int, ...]] | None:

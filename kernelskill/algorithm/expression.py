@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from kernelskill.algorithm.types import is_integer, joined
+from kernelskill.algorithm.types import joined
 
 
 @dataclass(frozen=True)
@@ -356,8 +356,3 @@ def loads(expression: Expression) -> tuple[Load, ...]:
 def reductions(expression: Expression) -> tuple[Reduce | Fold, ...]:
     """Return the reductions and folds inside, each once, outer ones first."""
     return tuple(dict.fromkeys(node for node in walk(expression) if isinstance(node, Reduce | Fold)))
-
-
-def is_index(expression: Expression) -> bool:
-    """Whether the value is an integer."""
-    return is_integer(expression.type)

@@ -19,7 +19,7 @@ from kernelskill.schema.base import canonical_json, sha256_text
 from kernelskill.schema.candidate import Step
 from kernelskill.schema.evaluation import Evaluation, Request, VerdictKind
 from kernelskill.schema.event import Evaluated, Searched
-from kernelskill.schema.proposal import Effect, Proposal, RankedProposal, Refusal, Slate
+from kernelskill.schema.proposal import Effect, Proposal, Refusal, Slate
 from kernelskill.schema.search import ParameterSearch
 from kernelskill.search.parameters import PointSearch
 from kernelskill.search.screening import after_building, before_building
@@ -161,11 +161,6 @@ def _point_slate(context: RoundContext, number: int, family: Proposal, limit: in
 def point_id(base: str, steps: Sequence[Step]) -> str:
     """Return the name of a point in its slate, whether or not its steps can be applied."""
     return sha256_text(canonical_json([base, [step.model_dump(mode="json") for step in steps]]))[:16]
-
-
-def rows_of(slate: Slate) -> dict[tuple[Step, ...], RankedProposal]:
-    """Return the rows of a slate by their steps."""
-    return {row.steps: row for row in slate.ranked}
 
 
 def _as_point(family: Proposal, values: Values) -> Proposal:

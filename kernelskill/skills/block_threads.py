@@ -22,11 +22,6 @@ class BlockThreads:
     sizes: tuple[int, ...]
     """Threads of a block at each launch."""
 
-    @property
-    def only_size(self) -> int | None:
-        """The number of threads where all launches agree."""
-        return self.sizes[0] if len(set(self.sizes)) == 1 else None
-
 
 def read_block_threads(entries: Sequence[KernelLaunch]) -> BlockThreads:
     """Return how the threads of a block are counted.

@@ -45,7 +45,6 @@ class Carried:
     """Type of the results."""
     other: str
     """Text of the factor or divisor."""
-    other_is_signed: bool
     nodes: tuple[Node, ...]
     start: str
     step: str
@@ -77,9 +76,8 @@ def find_carried(
                 continue
             assert loop.start is not None
             step = _as_counter(unit, types, loop, loop.step) if loop.step is not None else "1"
-            signed = not is_unsigned(types.of(_other(unit, kernel, loop, nodes[0])))
             start = _as_counter(unit, types, loop, loop.start)
-            yield Carried(loop, operator, kind, other, signed, tuple(nodes), start, step)
+            yield Carried(loop, operator, kind, other, tuple(nodes), start, step)
 
 
 def _as_counter(unit: SourceUnit, types: ExpressionTypes, loop: Loop, node: Node) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from tree_sitter import Node
 
 from kernelskill.algorithm import integers
-from kernelskill.algorithm.expression import Expression, Loop, Sym
+from kernelskill.algorithm.expression import Expression, Loop
 from kernelskill.algorithm.integers import Ranges
 from kernelskill.algorithm.lifting.arithmetic import condition, convert
 from kernelskill.algorithm.lifting.bounds import decided, narrowed
@@ -273,8 +273,3 @@ def select(test: Expression, first: Expression, second: Expression) -> Expressio
         kind = joined(first.type, second.type)
         first, second = convert(first, kind), convert(second, kind)
     return integers.selected(condition(test), first, second)
-
-
-def loop_symbol(name: str, kind: str) -> Sym:
-    """Return the variable of a loop."""
-    return Sym(name, kind)

@@ -8,7 +8,6 @@ from kernelskill.algorithm import integers
 from kernelskill.algorithm.expression import Expression
 from kernelskill.algorithm.lifting.host import HostState
 from kernelskill.algorithm.lifting.machine import Machine
-from kernelskill.algorithm.lifting.types import TypeTable
 from kernelskill.algorithm.lifting.values import Pointer, Variable
 from kernelskill.algorithm.model import CannotLift
 from kernelskill.source.definitions import KernelDef
@@ -70,8 +69,3 @@ def _deduced(kernel: KernelDef, launch: LaunchSite, host: HostState, name: str) 
         if isinstance(value, Expression) and not parameter.is_pointer:
             return value.type
     return ""
-
-
-def table_of(machine: Machine) -> TypeTable:
-    """Return the types that a machine knows."""
-    return machine.types
