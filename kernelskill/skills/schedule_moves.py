@@ -6,9 +6,9 @@ again and then its own. So moves compose however they were found.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from kernelskill.algorithm.emission import restored, rewrite_kernel
 from kernelskill.algorithm.expression import Load, walk
@@ -38,6 +38,21 @@ class LiftedState:
     replacements: tuple[Replacement, ...]
     """What stands in the candidate instead of the user's text; empty before the first move."""
     plan: Plan
+
+
+Sites = Callable[[SourceUnit, KernelDef, SkillContext], list[Site]]
+Rewriting = Callable[[SourceUnit, Site, Mapping[str, str], SkillContext], Rewrite]
+
+
+def move_skill(move: str) -> tuple[Sites, Rewriting]:
+    """Return the two functions of a `transform.py` that makes one move.
+
+    Raises:
+        KeyError: There is no such move.
+    """
+    if move not in MOVES:
+        raise KeyError(move)
+    return partial(move_sites, move), partial(move_rewrite, move)
 
 
 def move_sites(move: str, unit: SourceUnit, kernel: KernelDef, context: SkillContext) -> list[Site]:
