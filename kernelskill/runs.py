@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import shutil
 from collections.abc import Iterable
@@ -30,6 +31,8 @@ from kernelskill.schema.event import (
 from kernelskill.schema.run import Spend
 
 AnyRecord = TypeVar("AnyRecord", bound=Record)
+_TEMPORARY = re.compile(r"\..+\.\d+\.[0-9a-f]{8}")
+"""The name of a file that `write_atomically` has not finished."""
 
 
 class SystemClock:
@@ -155,6 +158,12 @@ class RunFolder:
         self.events.unlink(missing_ok=True)
         self.checkpoint.unlink(missing_ok=True)
         shutil.rmtree(self.task, ignore_errors=True)
+
+    def remove_unfinished_files(self) -> None:
+        """Remove what killed processes had begun to write; only for whoever has the run to itself."""
+        for path in self.root.rglob(".*"):
+            if _TEMPORARY.fullmatch(path.name):
+                path.unlink(missing_ok=True)
 
     def put(self, kind: str, name: str, record: Record) -> None:
         """Keep a record; an existing one of that name is replaced at once or not at all."""

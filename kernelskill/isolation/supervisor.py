@@ -205,7 +205,7 @@ def _wait(pid: int, control: int, grace_s: float) -> int:
         readable, _, _ = select.select(watched, [], [], timeout)
         if ended in readable:
             return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-        if (control in readable and os.read(control, 1) != STOP) or os.getppid() != parent:
+        if (control in readable and _letter(control) != STOP) or os.getppid() != parent:
             deadline = 0.0
         elif control in readable:
             _signal_group(pid, _SIGTERM)
@@ -213,6 +213,13 @@ def _wait(pid: int, control: int, grace_s: float) -> int:
         if deadline is not None and time.monotonic() >= deadline:
             _signal_group(pid, _SIGKILL)
             return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def _letter(control: int) -> bytes:
+    try:
+        return os.read(control, 1)
+    except ConnectionResetError:  # kernelskill died before it had read our answer
+        return b""
 
 
 def _signal_group(pid: int, number: int) -> None:

@@ -14,7 +14,6 @@ from kernelskill.schema.profile import KernelProfile
 from kernelskill.tasks.snapshot import SOURCES_FOLDER, TESTS_FOLDER
 
 _MOST_TRIED = 60
-_MOST_REFUSALS = 40
 
 
 def render(view: RunView) -> str:
@@ -225,8 +224,11 @@ def _searches(view: RunView) -> str:
 def _refusals(view: RunView) -> str:
     if not view.refusals:
         return ""
-    rows = [(r.skill, r.kernel or "-", r.reason) for r in view.refusals[:_MOST_REFUSALS]]
-    return "## What did not apply to the original\n\n" + _table(("skill", "kernel", "reason"), rows)
+    skills: dict[tuple[str, str], list[str]] = {}
+    for refusal in view.refusals:
+        skills.setdefault((refusal.kernel or "-", refusal.reason), []).append(refusal.skill)
+    rows = [(", ".join(names), kernel, reason) for (kernel, reason), names in skills.items()]
+    return "## What did not apply to the original\n\n" + _table(("skills", "kernel", "reason"), rows)
 
 
 def _alternatives(view: RunView) -> str:

@@ -243,6 +243,7 @@ def _hold(run: RunFolder, stack: ExitStack) -> None:
             remedy="wait for it, or end it; the run goes on with `kernelskill resume`",
         )
     stack.callback(lock.release)
+    run.remove_unfinished_files()
 
 
 def _require_kernel(name: str, parts: TaskParts) -> None:

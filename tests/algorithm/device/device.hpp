@@ -23,7 +23,7 @@
 #define __launch_bounds__(...)
 #define __shared__ static
 #define __constant__ static
-#define __align__(n) alignas(n)
+#define __align__(n) __attribute__((aligned(n)))
 
 struct dim3 {
     unsigned x, y, z;

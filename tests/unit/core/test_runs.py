@@ -50,3 +50,14 @@ def test_an_atomic_write_leaves_nothing_beside_it(tmp_path: Path) -> None:
     write_atomically(tmp_path / "a", b"2")
     assert [p.name for p in tmp_path.iterdir()] == ["a"]
     assert (tmp_path / "a").read_bytes() == b"2"
+
+
+def test_only_what_killed_processes_began_to_write_is_removed(tmp_path: Path) -> None:
+    run = RunFolder.create(tmp_path / "run")
+    kept = ["events.jsonl", ".lock", "judgements/abc.json", "sources/.hidden.cu", "sources/.a.12.b"]
+    left = ["judgements/.abc.json.5053.57b0514c", ".report.md.1.00000000"]
+    for name in (*kept, *left):
+        (run.root / name).parent.mkdir(exist_ok=True)
+        (run.root / name).touch()
+    run.remove_unfinished_files()
+    assert sorted(str(p.relative_to(run.root)) for p in run.root.rglob("*") if p.is_file()) == sorted(kept)

@@ -1,5 +1,9 @@
+import marshal
 import os
+import select
 import signal
+import socket
+import struct
 import subprocess
 import sys
 import textwrap
@@ -10,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from kernelskill.errors import HarnessError
+from kernelskill.isolation import supervisor
 from kernelskill.isolation.child import Limits, private_folder, run_child
 from kernelskill.isolation.environment import UNPRIVILEGED_UID
 
@@ -205,6 +210,29 @@ def test_children_die_when_we_are_killed(folder):
     parent.kill()
     parent.wait()
     assert all(wait_until_gone(pid) for pid in pids)
+
+
+def test_what_a_child_started_dies_when_we_are_killed_before_the_answer_is_read(folder):
+    ours, theirs = socket.socketpair()
+    code = [sys.executable, "-I", "-S", supervisor.__file__, str(theirs.fileno())]
+    process = subprocess.Popen(code, pass_fds=[theirs.fileno()], stderr=subprocess.PIPE)
+    theirs.close()
+    order = {
+        "command": ["/bin/sh", "-c", f"setsid sleep 300 & echo $! > {folder}/grandchild; sleep 300"],
+        "env": {"PATH": os.environ["PATH"]},
+        "rlimits": {},
+        "uid": None,
+        "confinement": None,
+        "grace_s": 1.0,
+        "files": [],
+    }
+    data = marshal.dumps(order)
+    ours.sendall(struct.pack("<I", len(data)) + data)
+    pid = read_pid(folder / "grandchild")
+    select.select([ours], [], [], 20.0)
+    ours.close()  # with an answer in it, so that the other side reads an error and no end of file
+    assert process.communicate(timeout=20) == (None, b"")
+    assert wait_until_gone(pid)
 
 
 def test_private_folders_of_one_name_are_the_same_unless_in_use():
