@@ -48,6 +48,8 @@ class PlanBook:
                 status=Status.LAUNCH_ERROR,
                 reason=f"{self._signature.symbol} returned {plan.returned}, which is not success",
             )
+        if isinstance(plan, LaunchPlan) and plan.escapes:
+            return Unrecordable(status=Status.NONDETERMINISTIC, reason=plan.escapes)
         return plan
 
 

@@ -9,6 +9,7 @@ from kernelskill.backends.devices import open_backend
 from kernelskill.errors import UsageError
 from kernelskill.evaluation.base import Evaluator
 from kernelskill.evaluation.local import LocalEvaluator
+from kernelskill.evaluation.protocol import CheckRules
 from kernelskill.evaluation.replay import ReplayEvaluator
 from kernelskill.evaluation.seeds import SeedFile
 from kernelskill.evaluation.spool import SpoolEvaluator, SpoolRules
@@ -29,6 +30,7 @@ def open_evaluator(
     clock: Clock,
     spool_rules: SpoolRules | None = None,
     progress: Callable[[str], None] | None = None,
+    check_rules: CheckRules | None = None,
 ) -> Evaluator:
     """Open the evaluator of a device for one task.
 
@@ -40,6 +42,7 @@ def open_evaluator(
         clock: Measures the stages.
         spool_rules: How long to wait for workers.
         progress: Told in one line what is waited for.
+        check_rules: How much a device of this machine checks; its own rules by default.
 
     Raises:
         UsageError: The device has no such form.
@@ -72,6 +75,7 @@ def open_evaluator(
         store=store,
         data=run_folder / "data",
         clock=clock,
+        check_rules=check_rules,
         closes=(values,),
     )
 

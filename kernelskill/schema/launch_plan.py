@@ -245,6 +245,8 @@ class LaunchPlan(Record):
     host_calls: HostCalls = HostCalls()
     notes: tuple[str, ...] = ()
     """Facts worth reporting: unjoined side streams, memory not freed, calls that differ from the first."""
+    escapes: str = ""
+    """Why replaying this plan would not show what the launcher does to its caller; empty where it would."""
 
     def launches(self) -> tuple[Launch, ...]:
         """Return the kernel launches in order, those inside graphs included."""

@@ -58,7 +58,7 @@ def assemble(
         *([LOADING_NOTE] if first.loading else ()),
         *sorted(addresses.notes),
         *_leftovers(operations, allocations, blocking),
-        *_state_notes(first, second),
+        *filter(None, [_state(first, second)]),
     ]
     return LaunchPlan(
         device_code=device_code,
@@ -68,6 +68,7 @@ def assemble(
         returned=returned,
         host_calls=_host_calls(operations),
         notes=tuple(notes),
+        escapes=_state(first, second, work_only=True) or _unjoined(operations, blocking),
     )
 
 
@@ -159,9 +160,9 @@ def _leftovers(
     if live:
         size = sum(a.size_bytes for a in allocations if a.id in live)
         notes.append(f"memory not freed at return: {size} bytes in {len(live)} allocations")
-    side = unjoined_streams(operations, blocking)
+    side = _unjoined(operations, blocking)
     if side:
-        notes.append(f"work is left on {len(side)} non-blocking stream(s) at return, joined by nothing")
+        notes.append(side)
     if not any(isinstance(op, Launch) for op in walk(operations)):
         notes.append("no kernel is launched")
     return notes
@@ -175,36 +176,50 @@ def _host_calls(operations: tuple[Operation, ...]) -> HostCalls:
     )
 
 
-def _state_notes(first: Transcript, second: Transcript) -> list[str]:
-    """Say whether later calls of the same process ask for something else than the first."""
-    shapes = [_shape(a, b) for a, b in zip(first.calls, second.calls, strict=False)]
-    notes = []
+def _unjoined(operations: tuple[Operation, ...], blocking: dict[int, bool]) -> str:
+    """Say how much work nobody who called the launcher can wait for by its stream."""
+    side = unjoined_streams(operations, blocking)
+    return f"work is left on {len(side)} non-blocking stream(s) at return, joined by nothing" if side else ""
+
+
+def _state(first: Transcript, second: Transcript, *, work_only: bool = False) -> str:
+    """Say whether later calls of the same process ask for something else than the first.
+
+    Args:
+        first: One recording.
+        second: The other.
+        work_only: Whether only work on the device counts: memory and graphs may be made once and kept.
+    """
+    shapes = [_shape(a, b, work_only) for a, b in zip(first.calls, second.calls, strict=False)]
     for n, shape in enumerate(shapes[1:], start=1):
         if first.calls[n].returned is None or second.calls[n].returned is None:
-            notes.append(f"the launcher keeps state: call {n} does not return")
-        elif shape != shapes[0]:
-            notes.append(f"the launcher keeps state: call {n} asks for something else than call 0")
-        if notes:
-            return notes
-    return notes
+            return f"the launcher keeps state: call {n} does not return"
+        if shape != shapes[0]:
+            return f"the launcher keeps state: call {n} asks for something else than call 0"
+    return ""
 
 
+_WORK = frozenset({"launch", "memset", "copy_device", "copy_device_2d", "copy_host", "graph_launch"})
 _NOT_COMPARED = frozenset(
     {"destination", "source", "address", "allocation", "graph", "of", "origin", "id", "stream", "event"}
 )
 
 
-def _shape(first: RecordedCall, second: RecordedCall) -> list[object]:
+def _shape(first: RecordedCall, second: RecordedCall, work_only: bool) -> list[object]:
     """Return what a call asks for, without where its memory lies and what its handles are called."""
-    lines = zip_longest(_compared(first), _compared(second), fillvalue={"op": "nothing"})
+    lines = zip_longest(
+        _compared(first, work_only), _compared(second, work_only), fillvalue={"op": "nothing"}
+    )
     return [
         {key: _common(value, b.get(key)) for key, value in a.items() if key not in _NOT_COMPARED}
         for a, b in lines
     ]
 
 
-def _compared(call: RecordedCall) -> list[Line]:
+def _compared(call: RecordedCall, work_only: bool) -> list[Line]:
     """Leave out what the runtime itself does once a process, on first use."""
+    if work_only:
+        return [line for line in call.lines if line["op"] in _WORK and line.get("graph") is None]
     return [line for line in call.lines if line["op"] != "create_stream"]
 
 
