@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,7 +13,7 @@ from kernelskill.backends.diagnostics import unsupported_host_compiler
 from kernelskill.backends.entry import SOURCES
 from kernelskill.backends.toolchain import Toolchain
 from kernelskill.errors import CompilerMissing, TaskError
-from kernelskill.isolation.child import ChildResult, Limits, private_folder, run_child
+from kernelskill.isolation.child import ChildKilled, ChildResult, Limits, private_folder, run_child
 from kernelskill.isolation.confinement import Confinement, confinement_level
 from kernelskill.isolation.environment import clean_environment, hand_over, is_open_to_all, unprivileged_uid
 from kernelskill.schema.candidate import Candidate
@@ -19,6 +21,8 @@ from kernelskill.schema.candidate import Candidate
 _DATE = 946684800
 _FILE_BYTES = 1 << 30
 _OUTPUT_BYTES = 1 << 20
+_KILLED = re.compile(r"died due to signal 9\b|\bKilled \(program|\bKilled signal terminated program")
+"""What drivers of compilers say of a part that was killed; one that crashed says another signal."""
 
 
 @contextmanager
@@ -56,6 +60,7 @@ def run_compiler(
 
     Raises:
         CompilerMissing: It cannot be run safely, or nvcc does not support the host compiler.
+        ChildKilled: It was killed from outside.
         HarnessError: It could not be started.
     """
     needed = (toolchain.nvcc, toolchain.root, toolchain.cuda_include, toolchain.gxx)
@@ -68,12 +73,27 @@ def run_compiler(
         unprivileged=_can_be_unprivileged(needed, readable),
         confinement=Confinement.around(folder, *needed, *prefixes, *readable),
     )
+    require_not_killed(result, Path(command[0]).name)
     if complaint := unsupported_host_compiler(result.stderr):
         raise CompilerMissing(
             f"nvcc {toolchain.nvcc_version} refuses g++ {toolchain.gxx_version}: {complaint}",
             remedy="install an older g++ and name it in FLAGS, such as -ccbin=g++-12",
         )
     return result
+
+
+def require_not_killed(result: ChildResult, program: str) -> None:
+    """Raise where a compiler was killed from outside: what it compiled is not to blame.
+
+    Raises:
+        ChildKilled: It was.
+    """
+    if result.timed_out:
+        return
+    if result.returncode == -signal.SIGKILL or _KILLED.search(result.stderr):
+        raise ChildKilled(
+            f"{program} was killed while it compiled", remedy="free some memory, then go on with the run"
+        )
 
 
 def _can_be_unprivileged(needed: tuple[Path, ...], readable: tuple[Path, ...]) -> bool:

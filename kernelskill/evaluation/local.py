@@ -172,6 +172,14 @@ class LocalEvaluator:
         found = self.store.get_profile(key)
         if found is not None:
             return found
+        try:
+            profile = self._profile(candidate, pool)
+        except WorkerDied:
+            profile = self._profile(candidate, pool)
+        self.store.put_profile(key, profile)
+        return profile
+
+    def _profile(self, candidate: Candidate, pool: SeedPool) -> Profile:
         case = self.task.timed_cases[0]
         build = self._workshop.build(candidate)
         if isinstance(build, BuildFailure):
@@ -182,7 +190,7 @@ class LocalEvaluator:
             raise HarnessError(f"candidate {candidate.digest[:12]} has no launch plan: {plan.reason}")
         with self._hold("profile", []):
             run = self._backend.profile(build, plan, trial.bundle.contents(), depth="quick")
-        profile = join_profile(
+        return join_profile(
             run,
             build,
             plan,
@@ -191,8 +199,6 @@ class LocalEvaluator:
             gpu=self.gpu,
             conditions=self.conditions(),
         )
-        self.store.put_profile(key, profile)
-        return profile
 
     def close(self) -> None:
         """Release processes and files; inputs and expected values can be made again."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import selectors
+import signal
 import threading
 import time
 from contextlib import suppress
@@ -24,6 +25,7 @@ from kernelskill.schema.base import Record
 
 __all__ = [
     "Child",
+    "ChildKilled",
     "ChildResult",
     "ChildTimeout",
     "Limits",
@@ -68,6 +70,10 @@ class ChildResult(Record):
 
 class ChildTimeout(HarnessError):
     """A child did not answer a message in time; it has been killed."""
+
+
+class ChildKilled(WorkerDied):
+    """A child was killed from outside (SIGKILL), as by a machine out of memory; what it did is not to blame."""
 
 
 def run_child(
@@ -262,6 +268,7 @@ class Child:
 
         Raises:
             ChildTimeout: No answer in time; the child has been killed.
+            ChildKilled: The child was killed from outside.
             WorkerDied: The child has ended, or what it sent is no message.
         """
         with self._turn:
@@ -277,7 +284,8 @@ class Child:
             except ChannelClosed as error:
                 self._process.await_end(_STRAY_OUTPUT_S)
                 self._release()
-                raise WorkerDied(self._obituary(str(error))) from error
+                killed = self._process.returncode in (None, -signal.SIGKILL)
+                raise (ChildKilled if killed else WorkerDied)(self._obituary(str(error))) from error
 
     @property
     def errors(self) -> str:

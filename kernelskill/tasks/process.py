@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from kernelskill.errors import TaskError, WorkerDied
-from kernelskill.isolation.child import Child, ChildTimeout, Limits, clean_environment
+from kernelskill.isolation.child import Child, ChildKilled, ChildTimeout, Limits, clean_environment
 from kernelskill.isolation.environment import python_path
 from kernelskill.schema.base import canonical_json, sha256_text
 from kernelskill.schema.task import Signature
@@ -29,9 +29,10 @@ class TestProcess:
 
     __test__ = False
 
-    def __init__(self, tests: TestSource, child: Child, timeout_s: float) -> None:
+    def __init__(self, tests: TestSource, start: Callable[[], Child], timeout_s: float) -> None:
         self.tests = tests
-        self._child = child
+        self._start = start
+        self._child = start()
         self._timeout_s = timeout_s
         self._doing = "loading test.py"
 
@@ -56,10 +57,13 @@ class TestProcess:
             )
         limits = Limits(wall_s=timeout_s, address_bytes=None if gpu else _memory_bytes())
         command = [sys.executable, "-P", "-m", "kernelskill.tasks.child"]
-        child = Child.start(command, cwd=Path(tests.folder), limits=limits, env=_environment())
-        process = cls(tests, child, timeout_s)
+
+        def start() -> Child:
+            return Child.start(command, cwd=Path(tests.folder), limits=limits, env=_environment())
+
+        process = cls(tests, start, timeout_s)
         try:
-            process._ask({"do": "open", "path": str(tests.path)}, "loading test.py")
+            process._load()
         except BaseException:
             process.close()
             raise
@@ -148,10 +152,16 @@ class TestProcess:
     def __exit__(self, *exception: object) -> None:
         self.close()
 
+    def _load(self) -> None:
+        self._ask({"do": "open", "path": str(self.tests.path)}, "loading test.py")
+
     def _ask(self, message: dict[str, Any], doing: str) -> Any:
         message["limit_s"] = self._timeout_s
         try:
-            answer = self._child.call(message, timeout_s=self._timeout_s + HARD_MARGIN_S)
+            try:
+                answer = self._child.call(message, timeout_s=self._timeout_s + HARD_MARGIN_S)
+            except ChildKilled:
+                answer = self._call_again(message)
         except ChildTimeout:
             raise TaskError(
                 f"{self.tests.main}: {doing} did not finish within {self._timeout_s:g} s",
@@ -166,6 +176,18 @@ class TestProcess:
             return answer["value"]
         fact, remedy = answer["error"]["fact"], answer["error"]["remedy"]
         raise TaskError(fact if self.tests.main in fact else f"{self.tests.main}: {fact}", remedy=remedy)
+
+    def _call_again(self, message: dict[str, Any]) -> dict[str, Any]:
+        """Ask a new process once: the first was killed from outside, which says nothing about the test."""
+        self._child.close()
+        self._child = self._start()
+        limit_s = self._timeout_s + HARD_MARGIN_S
+        if message["do"] != "open":
+            load = {"do": "open", "path": str(self.tests.path), "limit_s": self._timeout_s}
+            loaded = self._child.call(load, timeout_s=limit_s)
+            if "error" in loaded:
+                return loaded
+        return self._child.call(message, timeout_s=limit_s)
 
 
 def bundle_key(tests: TestSource, signature: Signature, case: int, seed: int) -> str:

@@ -18,6 +18,7 @@ from typing import Any
 from kernelskill.backends.base import Call, RunOutcome, TimingRun
 from kernelskill.backends.cuda.client import Failed, worker_environment
 from kernelskill.backends.recorder.caller import UnknownArgument, caller_source, scalar_bytes
+from kernelskill.backends.sandbox import require_not_killed
 from kernelskill.backends.toolchain import Toolchain
 from kernelskill.errors import CompilerMissing, DeviceUnavailable, HarnessError, WorkerDied
 from kernelskill.isolation.build_cache import BuildCache
@@ -246,6 +247,7 @@ def link_launcher(build: Build, signature: Signature, *, toolchain: Toolchain, c
             *(str(runtime), "-ldl", "-lrt", "-lpthread", "-Wl,-z,defs", "-o", _LIBRARY),
         ]
         done = run_child(command, limits=Limits(wall_s=_SET_UP_S), cwd=folder)
+        require_not_killed(done, toolchain.gxx.name)
         if done.returncode != 0 or done.timed_out:
             first = done.stderr.strip().partition("\n")[0] or f"exit status {done.returncode}"
             raise CompilerMissing(

@@ -6,6 +6,7 @@ import ctypes
 from ctypes import POINTER, byref, c_int, c_int32, c_uint32, c_uint64, c_void_p
 from pathlib import Path
 
+from kernelskill.backends.sandbox import require_not_killed
 from kernelskill.backends.toolchain import Toolchain
 from kernelskill.errors import CompilerMissing, HarnessError
 from kernelskill.isolation.build_cache import BuildCache
@@ -108,6 +109,7 @@ def compile_core(toolchain: Toolchain, cache: BuildCache) -> Path:
             *(f"-I{toolchain.cuda_include}", str(_SOURCE), "-o", str(folder / _LIBRARY)),
         ]
         done = run_child(command, limits=Limits(wall_s=_COMPILE_S), cwd=folder)
+        require_not_killed(done, "the compiler of the replay core")
         if done.returncode != 0 or done.timed_out:
             first = done.stderr.strip().partition("\n")[0] or f"exit status {done.returncode}"
             raise CompilerMissing(

@@ -13,6 +13,7 @@ from kernelskill.backends.emulated.ptx.parser import parse
 from kernelskill.backends.emulated.ptx.syntax import Location, Module, PtxError
 from kernelskill.backends.emulated.translate.mix import block_figures
 from kernelskill.backends.emulated.translate.module import Translation, translate_module
+from kernelskill.backends.sandbox import require_not_killed
 from kernelskill.backends.toolchain import Toolchain
 from kernelskill.errors import HarnessError, ToolchainError
 from kernelskill.isolation.build_cache import BuildCache
@@ -98,6 +99,7 @@ def runtime_library(toolchain: Toolchain) -> Path:
     def build(out: Path) -> None:
         command = [str(toolchain.gxx), "-O2", *_COMMON, *map(str, sources), "-o", "runtime.so", "-lpthread"]
         done = run_child(command, limits=Limits(wall_s=_COMPILE_S), cwd=out, env=clean_environment())
+        require_not_killed(done, toolchain.gxx.name)
         if done.returncode != 0:
             raise ToolchainError(
                 f"g++ {toolchain.gxx_version} cannot compile the emulated device: {done.stderr[:300]}",
@@ -128,6 +130,7 @@ def _compile_kernels(out: Path, toolchain: Toolchain, name: str, *flags: str) ->
         f"-I{RUNTIME}", "kernels.cpp", "-o", name,
     ]  # fmt: skip
     done = run_child(command, limits=Limits(wall_s=_COMPILE_S), cwd=out, env=clean_environment())
+    require_not_killed(done, toolchain.gxx.name)
     if done.returncode != 0:
         raise HarnessError(f"the host compiler refuses a translated kernel: {done.stderr[:600]}")
 

@@ -20,6 +20,7 @@ from kernelskill.errors import HarnessError, WorkerDied
 from kernelskill.hardware.occupancy import occupancy
 from kernelskill.isolation.child import (
     Child,
+    ChildKilled,
     ChildTimeout,
     Limits,
     clean_environment,
@@ -270,6 +271,9 @@ class EmulatedWorker:
         except ChildTimeout:
             self._dead = f"the worker was killed after {timeout_s:g} s"
             return RunOutcome(status=Status.TIMEOUT, detail=f"not finished after {timeout_s:g} s")
+        except ChildKilled as error:
+            self._dead = str(error.message)
+            raise  # no kernel can do that
         except WorkerDied as error:
             self._dead = str(error.message)
             return RunOutcome(status=Status.RUNTIME_ERROR, detail="the kernel broke its worker process")

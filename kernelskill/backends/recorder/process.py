@@ -29,6 +29,11 @@ class Ending:
     complaint: str
     """What the loader of the recorder itself said, if anything."""
 
+    @property
+    def was_killed(self) -> bool:
+        """Whether somebody else than we killed it."""
+        return self.returncode == -signal.SIGKILL and not self.timed_out
+
 
 @contextmanager
 def sandbox_folder(files: Mapping[str, Path]) -> Iterator[Path]:

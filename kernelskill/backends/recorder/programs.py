@@ -9,6 +9,7 @@ from pathlib import Path
 
 from kernelskill.backends.elf import ElfFile
 from kernelskill.backends.recorder.caller import caller_source
+from kernelskill.backends.sandbox import require_not_killed
 from kernelskill.backends.toolchain import Toolchain
 from kernelskill.errors import ToolchainError
 from kernelskill.isolation.build_cache import BuildCache
@@ -146,6 +147,7 @@ def _library_path(toolchain: Toolchain) -> tuple[str, ...]:
 def _run(toolchain: Toolchain, arguments: list[str], folder: Path) -> None:
     command = [str(toolchain.gxx), *arguments]
     result = run_child(command, limits=Limits(wall_s=_COMPILE_S), cwd=folder, env=clean_environment())
+    require_not_killed(result, toolchain.gxx.name)
     if result.returncode != 0:
         lines = [line for line in result.stderr.splitlines() if "error" in line] or [result.stderr[-500:]]
         raise ToolchainError(

@@ -59,14 +59,16 @@ def record(
     try:
         program = recorder_program(toolchain)
         with sandbox_folder(_files(build, signature, toolchain)) as folder:
-            endings = run_layouts(
-                program,
-                lambda layout: specification_text(
+
+            def specification(layout: int) -> bytes:
+                return specification_text(
                     build, signature, call, gpu, root=str(folder), layout=layout, timeout_s=timeout_s
-                ),
-                folder=folder,
-                timeout_s=timeout_s,
-            )
+                )
+
+            endings = run_layouts(program, specification, folder=folder, timeout_s=timeout_s)
+            if any(ending.was_killed for ending in endings):
+                # From outside, as by a machine out of memory; who kills himself does it again.
+                endings = run_layouts(program, specification, folder=folder, timeout_s=timeout_s)
     except UnknownArgument as fact:
         return Unrecordable(status=Status.UNSUPPORTED, reason=str(fact))
     return _readable(_judge(build, signature, call, endings, timeout_s), build)
