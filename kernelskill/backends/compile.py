@@ -14,6 +14,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from kernelskill.backends.composition import disassemble, find_constructs
 from kernelskill.backends.cubin import machine_code_digest, read_cubin
 from kernelskill.backends.diagnostics import (
     SourceNames,
@@ -36,7 +37,7 @@ from kernelskill.schema.build import Build, BuildFailure, KernelResources
 from kernelskill.schema.candidate import Candidate
 from kernelskill.schema.task import Signature
 
-_VERSION = 2
+_VERSION = 3
 """Raised whenever a build of the same inputs would come out otherwise."""
 _RECORD = "build.json"
 _FAILURE = "failure.json"
@@ -195,6 +196,7 @@ class _Job:
         kernels, variables = read_cubin(cubin)
         host = (work / "host.so").read_bytes()
         usage = parse_usage(log)
+        ptx = self._without_folder(_text(_only(work, "*.ptx")), work)
         build = Build(
             key=self._key,
             folder="",
@@ -204,13 +206,20 @@ class _Job:
             kernels=tuple(_with_usage(kernel, usage.get(kernel.name)) for kernel in kernels),
             variables=variables,
             undefined_symbols=ElfFile(host, "host.so").unprovided_symbols(),
+            constructs=find_constructs(
+                self._candidate,
+                work,
+                ptx=ptx,
+                kernels=kernels,
+                sass=disassemble(_only(work, "*.cubin"), work, self._toolchain),
+            ),
             commands=self._shown_commands(published),
             compiler=f"nvcc {self._toolchain.nvcc_version}",
             warnings=parse_warnings(self._without_folder(log, work), self._names(work)),
             seconds=round(seconds, 3),
         )
         (published / "device.cubin").write_bytes(cubin)
-        write_text(published / "device.ptx", self._without_folder(_text(_only(work, "*.ptx")), work))
+        write_text(published / "device.ptx", ptx)
         (published / "host.so").write_bytes(host)
         shutil.copyfile(work / "host.o", published / "host.o", follow_symlinks=False)
         self._keep_sources(published, work)

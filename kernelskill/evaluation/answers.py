@@ -5,7 +5,7 @@ from __future__ import annotations
 from kernelskill.backends.base import Unrecordable
 from kernelskill.evaluation.protocol import CheckProtocol
 from kernelskill.evaluation.time_stage import TimeReport
-from kernelskill.schema.build import BuildFailure
+from kernelskill.schema.build import Build, BuildFailure
 from kernelskill.schema.evaluation import CaseShape, Evaluation, StageSeconds, Status
 from kernelskill.schema.launch_plan import LaunchPlan
 from kernelskill.schema.task import Role, Task
@@ -56,6 +56,22 @@ def uncompiled(
             "detail": detail,
             "diagnostics": failure.diagnostics,
             "commands": failure.commands,
+            "seconds": seconds,
+        }
+    )
+
+
+def unpermitted(
+    evaluation: Evaluation, build: Build, refusal: str, seconds: tuple[StageSeconds, ...]
+) -> Evaluation:
+    """Return the evaluation of a candidate that is made of what its task does not permit; it was never run."""
+    return evaluation.model_copy(
+        update={
+            "status": Status.UNSUPPORTED,
+            "detail": refusal,
+            "kernels": build.kernels,
+            "machine_code": build.machine_code,
+            "commands": build.commands,
             "seconds": seconds,
         }
     )

@@ -11,11 +11,12 @@ from typing import Protocol
 
 from kernelskill.backends.base import Backend, Unrecordable
 from kernelskill.errors import HarnessError, WorkerDied
-from kernelskill.evaluation.answers import plan_facts, shapes_of, uncompiled, with_times
+from kernelskill.evaluation.answers import plan_facts, shapes_of, uncompiled, unpermitted, with_times
 from kernelskill.evaluation.calls import plain
 from kernelskill.evaluation.capabilities import exclusive
 from kernelskill.evaluation.check import check_candidate
 from kernelskill.evaluation.demands import NOTHING_KNOWN, Demands
+from kernelskill.evaluation.permissions import refusal_of
 from kernelskill.evaluation.probing import find_demands
 from kernelskill.evaluation.protocol import CheckProtocol, CheckRules
 from kernelskill.evaluation.sanitizing import sanitize
@@ -248,6 +249,9 @@ class LocalEvaluator:
         )
         if isinstance(build, BuildFailure):
             return uncompiled(evaluation, build, tuple(seconds))
+        refusal = self._not_permitted(request.candidate, build)
+        if refusal:
+            return unpermitted(evaluation, build, refusal, tuple(seconds))
         with self._watch("data", seconds):
             demands = self.demands(pool)
             protocol = self._protocol_of(pool, demands)
@@ -274,6 +278,12 @@ class LocalEvaluator:
             "seconds": tuple(seconds),
         }
         return evaluation.model_copy(update=facts)
+
+    def _not_permitted(self, candidate: Candidate, build: Build) -> str:
+        """Return what a candidate is made of that it may not be made of; the original may be anything."""
+        if candidate == self.original:
+            return ""
+        return refusal_of(self.task, build, self._workshop.build(self.original))
 
     def _time(
         self, request: Request, pool: SeedPool, check: Evaluation, trouble: tuple[str, ...]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from kernelskill.schema.base import Record
+from kernelskill.schema.task import Allowance
 
 
 class KernelParameter(Record):
@@ -37,6 +40,31 @@ class DeviceVariable(Record):
     constant: bool
 
 
+class Construct(Record):
+    """Something in a build that not every task permits, or that shows what its author uses anyway."""
+
+    family: str
+    """What it is an instance of, for example `half arithmetic` or `fast exponential`; what the original
+    has of a family is permitted to its candidates."""
+    allowance: Allowance | None
+    """What in ALLOW permits it; None where nothing does."""
+    shown: str
+    """As it stands in the source or the machine code, for example `__expf`."""
+    does: str
+    """What it does, to follow its place: `calls __expf, a hardware approximation`."""
+    found_in: Literal["source", "host object", "ptx", "sass"]
+    file: str = ""
+    line: int = 0
+    """0 where unknown."""
+    harmless: bool = False
+    """Nothing that needs permission; recorded for what it permits to others."""
+
+    @property
+    def place(self) -> str:
+        """For example `kernel.cu:12`."""
+        return f"{self.file}:{self.line}" if self.line else self.file
+
+
 class Build(Record):
     """A successful build. The files lie in the build cache under `key`."""
 
@@ -54,6 +82,8 @@ class Build(Record):
     variables: tuple[DeviceVariable, ...] = ()
     undefined_symbols: tuple[str, ...] = ()
     """CUDA and library functions that the host object asks for."""
+    constructs: tuple[Construct, ...] = ()
+    """What it is made of, as far as tasks may forbid it."""
     commands: tuple[str, ...] = ()
     """The exact command lines, runnable by the user."""
     compiler: str = ""

@@ -1,0 +1,6 @@
+"""What a build is made of: constructs that a task may forbid, found in source, host object and device code."""
+
+from kernelskill.backends.composition.disassembly import disassemble
+from kernelskill.backends.composition.find import find_constructs
+
+__all__ = ["disassemble", "find_constructs"]
