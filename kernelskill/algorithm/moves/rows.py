@@ -11,6 +11,7 @@ from kernelskill.algorithm.flatten import flattened
 from kernelskill.algorithm.model import Algorithm, IllegalMove
 from kernelskill.algorithm.moves.plan import Option, Plan, accumulations, checked, first_that_fits, number
 from kernelskill.algorithm.picks import as_pick
+from kernelskill.algorithm.running import without_running
 from kernelskill.algorithm.schedule import AxisPlan, Schedule
 
 
@@ -27,7 +28,7 @@ class ShareRows:
 
     def apply(self, plan: Plan, values: Mapping[str, str]) -> Plan:
         lanes, threads = number(values["lanes"]), number(values["threads"])
-        algorithm = plan.algorithm
+        algorithm = without_running(plan.algorithm)
         if plan.schedule.staged or plan.schedule.lanes > 1:
             raise IllegalMove("points are scheduled otherwise already")
         if lanes & (lanes - 1) or lanes < 2:
@@ -56,7 +57,7 @@ class ShareColumns:
 
     def apply(self, plan: Plan, values: Mapping[str, str]) -> Plan:
         lanes, threads = number(values["lanes"]), number(values["threads"])
-        algorithm = plan.algorithm
+        algorithm = without_running(plan.algorithm)
         if plan.schedule.staged or plan.schedule.lanes > 1:
             raise IllegalMove("points are scheduled otherwise already")
         if not algorithm.axes:
