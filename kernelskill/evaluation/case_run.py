@@ -11,6 +11,7 @@ from kernelskill.evaluation import calls
 from kernelskill.evaluation.bench import Bench
 from kernelskill.evaluation.calls import Arrangement
 from kernelskill.evaluation.comparison import Finding, first_difference
+from kernelskill.evaluation.damage import damaged, later_calls
 from kernelskill.evaluation.protocol import CheckProtocol
 from kernelskill.evaluation.trials import Trial
 from kernelskill.schema.evaluation import CheckOutcome, Depth, Status
@@ -39,6 +40,8 @@ class CheckReport:
     notes: list[str] = field(default_factory=list)
     run_seconds: dict[int, float] = field(default_factory=dict)
     races: list[str] = field(default_factory=list)
+    errors: dict[int, dict[str, float]] = field(default_factory=dict)
+    """Case index to the largest absolute error of each output, on the values of the first seed."""
 
     def note(self, text: str) -> None:
         """Add a note once."""
@@ -61,6 +64,11 @@ class CheckReport:
     def took(self, case: int, seconds: float) -> None:
         """Remember the longest run of a case."""
         self.run_seconds[case] = max(seconds, self.run_seconds.get(case, 0.0))
+
+    def erred(self, case: int, errors: Mapping[str, float]) -> None:
+        """Remember the largest error of each output of a case."""
+        known = self.errors.setdefault(case, {})
+        known.update({name: max(error, known.get(name, 0.0)) for name, error in errors.items()})
 
 
 class CaseRun:
@@ -165,6 +173,8 @@ class CaseRun:
                 return Finding(Status.OUT_OF_BOUNDS, f"wrote before the first element of {name}")
             outputs[name] = back.path
         finding = self._protocol.compare(trial, outputs, poison=poison)
+        if trial.number == 0 and arrangement.layout == "plain":
+            self._report.erred(self._case.index, finding.errors)
         self._outputs = self._keep(outputs)
         return finding
 
@@ -192,14 +202,40 @@ class CaseRun:
             yield self._again(arrangement, other, "second call, other inputs, nothing reset")
         outcome = self._again(arrangement, last, "the same call again, nothing reset")
         same = all(first_difference(path, first[name]) is None for name, path in self._outputs.items())
-        if outcome.status in (Status.INCORRECT, Status.INCORRECT_NAN):
-            outcome = outcome.model_copy(update={"status": Status.NONDETERMINISTIC})
-        elif outcome.status is Status.PASSED and not same:
+        outcome = _of_state(outcome)
+        if outcome.status is Status.PASSED and not same:
             self._report.note("repeats differ in their last bits, within the tolerance")
         yield outcome.model_copy(update={"bit_identical": same})
+        yield self._over_damage(arrangement, last)
+        if self._bench.remembers and self._case == self._protocol.cases("full")[0]:
+            yield self._later(arrangement, trials)
 
-    def _again(self, arrangement: Arrangement, trial: Trial, words: str) -> CheckOutcome:
-        self._bench.worker.put(trial.bundle.contents())
+    def _over_damage(self, arrangement: Arrangement, trial: Trial, before: str = "") -> CheckOutcome:
+        """Call again where the right answer lies in the outputs, but for a part that is overwritten."""
+        files = {
+            name: damaged(path, trial.extents[name].element_bytes, path.parent)
+            for name, path in self._outputs.items()
+            if self._task.roles[name] is Role.OUTPUT and path.stat().st_size
+        }
+        words = f"{before}the same call again, a part of its answer overwritten"
+        return _of_state(self._again(arrangement, trial, words, files))
+
+    def _later(self, arrangement: Arrangement, trials: Sequence[Trial]) -> CheckOutcome:
+        """Call many times more: a program with a memory of its own may be right for the first few only."""
+        count = later_calls(next(iter(self._outputs.values())))
+        fitting = [trial for trial in trials if _plain(trial) == arrangement]
+        for number in range(count):
+            self._bench.worker.put(fitting[number % len(fitting)].bundle.contents())
+            outcome = self._bench.run(self._protocol.timeout_s(self._case))
+            if outcome.status is not Status.PASSED:
+                finding = Finding(outcome.status, outcome.detail or str(outcome.status))
+                return self._outcome(fitting[0], "repeat", finding, arrangement, words=f" (call {number + 5})")
+        return self._over_damage(arrangement, fitting[0], f"{count} further calls, ")
+
+    def _again(
+        self, arrangement: Arrangement, trial: Trial, words: str, outputs: Mapping[str, Path] | None = None
+    ) -> CheckOutcome:
+        self._bench.worker.put({**trial.bundle.contents(), **(outputs or {})})
         finding = self._run(arrangement, trial, poison=None)
         return self._outcome(trial, "repeat", finding, arrangement, words=f" ({words})")
 
@@ -226,6 +262,13 @@ class CaseRun:
             max_absolute_error=finding.max_absolute_error,
             max_relative_error=finding.max_relative_error,
         )
+
+
+def _of_state(outcome: CheckOutcome) -> CheckOutcome:
+    """Right before and wrong now: what the candidate does depends on what was before."""
+    if outcome.status in (Status.INCORRECT, Status.INCORRECT_NAN):
+        return outcome.model_copy(update={"status": Status.NONDETERMINISTIC})
+    return outcome
 
 
 def _plain(trial: Trial) -> Arrangement:

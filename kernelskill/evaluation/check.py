@@ -6,6 +6,7 @@ from kernelskill.evaluation.bench import Bench
 from kernelskill.evaluation.case_run import CaseRun, CheckReport
 from kernelskill.evaluation.protocol import CheckProtocol
 from kernelskill.schema.evaluation import Depth, Status
+from kernelskill.schema.task import Allowance
 
 
 def check_candidate(protocol: CheckProtocol, bench: Bench, depth: Depth) -> CheckReport:
@@ -29,4 +30,18 @@ def check_candidate(protocol: CheckProtocol, bench: Bench, depth: Depth) -> Chec
         if report.races and not protocol.demands.races:
             report.fail(Status.SANITIZER_ERROR, f"case {case.label}: {report.races[0]}")
             return report
+    _compare_precision(protocol, report)
     return report
+
+
+def _compare_precision(protocol: CheckProtocol, report: CheckReport) -> None:
+    """Refuse a candidate whose error is far beyond the original's own; note one whose error grew much."""
+    loss = protocol.precision_loss(report.errors)
+    if loss is None:
+        return
+    label = next(case.label for case in protocol.task.cases if case.index == loss.case)
+    if loss.is_grave and Allowance.LOWER_PRECISION not in protocol.task.allow:
+        detail = f"case {label}: {loss}; only ALLOW = {{'lower_precision'}} in the tests permits that"
+        report.fail(Status.INCORRECT, detail)
+    else:
+        report.note(f"case {label}: {loss}")

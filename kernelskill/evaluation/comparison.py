@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -34,6 +34,8 @@ class Finding:
     mismatch: Mismatch | None = None
     max_absolute_error: float = 0.0
     max_relative_error: float = 0.0
+    errors: Mapping[str, float] = field(default_factory=dict)
+    """Output name to its largest absolute error, where all outputs are right."""
 
 
 def compare_outputs(task: Task, trial: Trial, outputs: Mapping[str, Path], *, poison: int | None) -> Finding:
@@ -45,14 +47,20 @@ def compare_outputs(task: Task, trial: Trial, outputs: Mapping[str, Path], *, po
         outputs: Output name to the bytes that the candidate left.
         poison: The byte that filled the outputs before the call, to tell what was never written.
     """
-    worst_absolute = worst_relative = 0.0
+    worst_relative = 0.0
+    errors: dict[str, float] = {}
     for name in task.outputs:
         found = _compare_one(task, trial, name, outputs[name])
         if not found.ok:
             return _wrong(trial, name, found, outputs[name], poison)
-        worst_absolute = max(worst_absolute, found.max_abs)
+        errors[name] = found.max_abs
         worst_relative = max(worst_relative, found.max_rel)
-    return Finding(Status.PASSED, max_absolute_error=worst_absolute, max_relative_error=worst_relative)
+    return Finding(
+        Status.PASSED,
+        max_absolute_error=max(errors.values(), default=0.0),
+        max_relative_error=worst_relative,
+        errors=errors,
+    )
 
 
 def first_difference(left: Path, right: Path, *, skip: int = 0) -> int | None:

@@ -18,6 +18,8 @@ class Demands(Record):
     """Whether it shows races itself; then a candidate's are only noted."""
     run_seconds: dict[int, float] = Field(default_factory=dict)
     """Case index to the longest wall time of one run."""
+    errors: dict[int, dict[str, float]] = Field(default_factory=dict)
+    """Case index to the largest absolute error of each output, on the values of the first seed."""
     notes: tuple[str, ...] = ()
     """What is not demanded, and why."""
 

@@ -45,6 +45,7 @@ def find_demands(protocol: CheckProtocol, workshop: Workshop, original: Build) -
         aliases=tuple(aliases),
         races=bool(report.races),
         run_seconds=report.run_seconds,
+        errors=report.errors,
         notes=tuple(notes),
     )
 

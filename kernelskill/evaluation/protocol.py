@@ -10,6 +10,7 @@ from kernelskill.evaluation import calls
 from kernelskill.evaluation.calls import Arrangement
 from kernelskill.evaluation.comparison import Finding, compare_outputs
 from kernelskill.evaluation.demands import Demands
+from kernelskill.evaluation.precision import Errors, PrecisionLoss, precision_loss
 from kernelskill.evaluation.seeds import SeedPool
 from kernelskill.evaluation.trials import Trial, TrialSource
 from kernelskill.events import Clock
@@ -128,6 +129,11 @@ class CheckProtocol:
             if said
             else Finding(Status.PASSED)
         )
+
+    def precision_loss(self, errors: Errors) -> PrecisionLoss | None:
+        """Return the output whose error grew most beside the original's own, if one grew much."""
+        known = {case.index: case for case in self.task.cases}
+        return precision_loss(errors, self.demands.errors, lambda index: self.trial(known[index], 0))
 
     def tries_layouts(self, case: Case) -> bool:
         """Whether other layouts are tried on a case: the small ones, where there are any."""

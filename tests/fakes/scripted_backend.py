@@ -419,6 +419,13 @@ def noisy(worker: ScriptedWorker, x: Memory, y: Memory, n: int) -> RunOutcome:
     return PASSED
 
 
+def coarse(worker: ScriptedWorker, x: Memory, y: Memory, n: int) -> RunOutcome:
+    """Right but for an error of `error=`, where the exact kernel errs by nothing."""
+    right(worker, x, y, n)
+    y.floats(n)[n - 1] += float(worker.settings["error"])
+    return PASSED
+
+
 def hangs(worker: ScriptedWorker, x: Memory, y: Memory, n: int) -> RunOutcome:
     return RunOutcome(status=Status.TIMEOUT, detail="did not finish in 10 s")
 
@@ -493,8 +500,8 @@ def slow(worker: ScriptedWorker, x: Memory, y: Memory, n: int) -> RunOutcome:
 BEHAVIOURS: dict[str, Behaviour] = {
     f.__name__: f
     for f in (
-        right, stale, tail, strided, nan, modifies_input, out_of_bounds, before_start, flaky, noisy, hangs,
-        hangs_large, exhausts, faults, cached, needs_alignment, clears_first, by_address, spots_poison, racy,
+        right, stale, tail, strided, nan, modifies_input, out_of_bounds, before_start, flaky, noisy, coarse,
+        hangs, hangs_large, exhausts, faults, cached, needs_alignment, clears_first, by_address, spots_poison, racy,
         wrong_when_timed, dies, slow,
     )
 }  # fmt: skip
