@@ -87,10 +87,12 @@ class Bench:
         loader: Makes a call the worker's current one.
         worker: A worker that holds the build; closed with the bench.
         folder: Where outputs are written; may be shared with nobody.
+        remembers: Whether the program has a memory of its own between calls.
     """
 
-    def __init__(self, loader: Loader, worker: AnyWorker, folder: Path) -> None:
+    def __init__(self, loader: Loader, worker: AnyWorker, folder: Path, *, remembers: bool = False) -> None:
         self.worker = worker
+        self.remembers = remembers
         self._loader = loader
         self._folder = folder
         folder.mkdir(parents=True, exist_ok=True)

@@ -96,6 +96,9 @@ class CaseRun:
         yield from self._repeat(trials)
         if self._protocol.is_brief(self._case, depth):
             return
+        yield self._over_damage(_plain(trials[-1]), trials[-1])
+        if self._bench.remembers and self._case == self._protocol.cases(depth)[0]:
+            yield self._later(_plain(trials[-1]), trials)
         yield self._fresh(_plain(trials[0]), trials[0], "moved", 0, salt=1)
         for arrangement in self._protocol.layouts(self._case, trials[0]):
             yield self._fresh(arrangement, trials[0], arrangement.layout, 1)
@@ -206,9 +209,6 @@ class CaseRun:
         if outcome.status is Status.PASSED and not same:
             self._report.note("repeats differ in their last bits, within the tolerance")
         yield outcome.model_copy(update={"bit_identical": same})
-        yield self._over_damage(arrangement, last)
-        if self._bench.remembers and self._case == self._protocol.cases("full")[0]:
-            yield self._later(arrangement, trials)
 
     def _over_damage(self, arrangement: Arrangement, trial: Trial, before: str = "") -> CheckOutcome:
         """Call again where the right answer lies in the outputs, but for a part that is overwritten."""
@@ -229,7 +229,9 @@ class CaseRun:
             outcome = self._bench.run(self._protocol.timeout_s(self._case))
             if outcome.status is not Status.PASSED:
                 finding = Finding(outcome.status, outcome.detail or str(outcome.status))
-                return self._outcome(fitting[0], "repeat", finding, arrangement, words=f" (call {number + 5})")
+                return self._outcome(
+                    fitting[0], "repeat", finding, arrangement, words=f" (call {number + 5})"
+                )
         return self._over_damage(arrangement, fitting[0], f"{count} further calls, ")
 
     def _again(

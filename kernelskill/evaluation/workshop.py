@@ -97,9 +97,10 @@ class Workshop:
     def _open(self, build: Build, folder: Path, directly: bool) -> Bench:
         if directly and isinstance(self.backend, DirectBackend):
             caller = self.backend.open_direct(build, self._task.signature)
-            return Bench(by_call(caller), caller, folder)
+            return Bench(by_call(caller), caller, folder, remembers=True)
         worker = self.backend.open(build)
-        return Bench(by_plan(self.plans(build), worker), worker, folder)
+        remembers = any(not variable.constant for variable in build.variables)
+        return Bench(by_plan(self.plans(build), worker), worker, folder, remembers=remembers)
 
     def close(self) -> None:
         """Drop builds that have not begun and empty the scratch folder."""

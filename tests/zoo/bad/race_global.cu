@@ -1,0 +1,10 @@
+// Counts are added up without atomics.
+#include <cuda_runtime.h>
+__global__ void histogram_kernel(const int* data, int* counts, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) counts[data[i]] += 1;
+}
+extern "C" void histogram(const int* data, int* counts, int n) {
+  cudaMemset(counts, 0, 64 * sizeof(int));
+  histogram_kernel<<<(n + 255) / 256, 256>>>(data, counts, n);
+}

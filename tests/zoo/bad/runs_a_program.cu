@@ -1,0 +1,10 @@
+// A program is started to do the work.
+#include <cuda_runtime.h>
+__global__ void scale_kernel(const float* x, float* y, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) y[i] = 2.0f * x[i] + 1.0f;
+}
+#include <cstdlib>
+extern "C" void scale(const float* x, float* y, int n) {
+  if (system("true") == 0) scale_kernel<<<(n + 255) / 256, 256>>>(x, y, n);
+}
