@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import comb
 from statistics import median
+from typing import Protocol
 
 import numpy as np
 
@@ -46,6 +47,8 @@ class TimingRules(Record):
     short_pairs: int = 6
     """Taken by the cheap stage, which orders candidates and accepts none."""
     short_warm_s: float = 0.5
+    rotations: int = 5
+    """Seeds whose values take turns while pairs are taken."""
     timeout_s: float = 60.0
     """For one turn of a measured kernel."""
     estimate_timeout_s: float = 600.0
@@ -61,6 +64,7 @@ class TimingRules(Record):
                 "slow_pairs": min(few, self.slow_pairs),
                 "least_pairs": min(few, self.least_pairs),
                 "hopeless_pairs": 0,
+                "rotations": 1,
                 "warm_s": min(self.short_warm_s, self.warm_s),
             }
         )
@@ -189,15 +193,55 @@ def estimate_pair(candidate: Timing, incumbent: Timing) -> PairedTiming:
     return pair(candidate.case, [incumbent.median_ms / candidate.median_ms])
 
 
+class PairWatch(Protocol):
+    """Told of every pair that counts; `timed_values.TimedValues` is one."""
+
+    def plan(self, pairs: int) -> None:
+        """Hear how many pairs are taken, and again where they become more."""
+
+    def before_pair(self, pair: int) -> None:
+        """Prepare both sides for a pair."""
+
+    def after_candidate(self, pair: int) -> None:
+        """Look at the candidate right after its turn."""
+
+
+class Unwatched:
+    """Looks at nothing."""
+
+    def plan(self, pairs: int) -> None:
+        """As `PairWatch.plan`."""
+
+    def before_pair(self, pair: int) -> None:
+        """As `PairWatch.before_pair`."""
+
+    def after_candidate(self, pair: int) -> None:
+        """As `PairWatch.after_candidate`."""
+
+
 def time_in_turns(
-    case: int, incumbent: AnyWorker, candidate: AnyWorker, rules: TimingRules, clock: Clock
+    case: int,
+    incumbent: AnyWorker,
+    candidate: AnyWorker,
+    rules: TimingRules,
+    clock: Clock,
+    watch: PairWatch | None = None,
 ) -> CaseTiming | TimingFailure:
     """Time both sides on one case, in ABBA order, from the contents of each worker's last `fill`.
+
+    Args:
+        case: `Case.index`.
+        incumbent: Holds the case's plan and values.
+        candidate: Holds the same case's.
+        rules: How many pairs.
+        clock: Limits warm-up and pairs.
+        watch: Changes the values between pairs and looks at answers in between.
 
     Raises:
         HarnessError: The incumbent, which was found right before, failed.
     """
     sides = _Side(incumbent), _Side(candidate)
+    watch = watch or Unwatched()
     started = clock.seconds()
     duration_ms = _turns(sides, first=0, count=1, rules=rules)
     if isinstance(duration_ms, RunOutcome):
@@ -210,9 +254,11 @@ def time_in_turns(
         return TimingFailure(failure)
     ratios: list[float] = []
     planned = planned_pairs(max(duration_ms), turn_s, rules)
+    watch.plan(planned)
     extended = False
     while len(ratios) < planned:
-        times = _turns(sides, first=len(ratios) % 2, count=count, rules=rules)
+        watch.before_pair(len(ratios))
+        times = _turns(sides, first=len(ratios) % 2, count=count, rules=rules, watch=(watch, len(ratios)))
         if isinstance(times, RunOutcome):
             return TimingFailure(times)
         for side in sides:
@@ -225,6 +271,7 @@ def time_in_turns(
             extended = True
             if half_width(pair(case, ratios)) > rules.extend_above:
                 planned = min(rules.extended_pairs, max(planned, int(2 * rules.allowance_s / turn_s)))
+                watch.plan(planned)
     return _finish(case, sides, ratios, dropped="")
 
 
@@ -261,7 +308,12 @@ def planned_pairs(duration_ms: float, turn_s: float, rules: TimingRules) -> int:
 
 
 def _turns(
-    sides: tuple[_Side, _Side], *, first: int, count: int, rules: TimingRules
+    sides: tuple[_Side, _Side],
+    *,
+    first: int,
+    count: int,
+    rules: TimingRules,
+    watch: tuple[PairWatch, int] | None = None,
 ) -> tuple[float, float] | RunOutcome:
     """Let both sides take a turn, the incumbent first when `first` is 0."""
     times = [0.0, 0.0]
@@ -272,6 +324,8 @@ def _turns(
                 raise HarnessError(f"the incumbent failed while it was timed: {answer.detail}")
             return answer
         times[position] = answer
+        if watch is not None and position == 1:
+            watch[0].after_candidate(watch[1])
     return times[0], times[1]
 
 

@@ -1,0 +1,108 @@
+"""What both sides of a comparison are timed on: other values from time to time, and answers looked at unawares."""
+
+from __future__ import annotations
+
+import secrets
+from pathlib import Path
+from typing import Protocol
+
+from kernelskill.evaluation import calls
+from kernelskill.evaluation.bench import Bench
+from kernelskill.evaluation.case_run import POISONS
+from kernelskill.evaluation.protocol import CheckProtocol
+from kernelskill.evaluation.trials import Trial
+from kernelskill.schema.evaluation import Status
+from kernelskill.schema.task import Case
+
+LOOKS = 3
+"""Timed answers of the candidate that are compared in full, beside the last one."""
+
+
+class Chance(Protocol):
+    """Where secret choices come from: `secrets.SystemRandom` in production, `random.Random` in tests."""
+
+    def sample(self, population: range, k: int) -> list[int]:
+        """Return `k` different members."""
+
+
+class TimedValues:
+    """The values of one case while it is timed, and the answers that were looked at.
+
+    Both sides of a pair always hold the same values. Which answers are kept is chosen in secret, so that
+    nothing is gained by working in the last run alone.
+
+    Args:
+        protocol: The task and its values.
+        case: The timed case.
+        sides: Incumbent, where there is one, and candidate; both hold the values of the first seed.
+        rotations: How many seeds take part at most.
+        chance: Chooses the answers.
+    """
+
+    def __init__(
+        self,
+        protocol: CheckProtocol,
+        case: Case,
+        sides: tuple[Bench, ...],
+        *,
+        rotations: int,
+        chance: Chance | None = None,
+    ) -> None:
+        self._protocol = protocol
+        self._case = case
+        self._sides = sides
+        self._chance: Chance = chance or secrets.SystemRandom()
+        self._trials = _alike(protocol, case, rotations)
+        self._current = 0
+        self._block = 1
+        self._planned = 0
+        self._watched: set[int] = set()
+        self._kept: list[tuple[Trial, dict[str, Path]]] = []
+
+    def plan(self, pairs: int) -> None:
+        """Choose among so many pairs; called again when more are taken, for the further ones."""
+        fresh = range(min(self._planned, pairs), pairs)
+        self._planned = pairs
+        self._watched |= set(self._chance.sample(fresh, min(LOOKS, len(fresh))))
+        self._block = max(1, -(-pairs // len(self._trials)))
+
+    def before_pair(self, pair: int) -> None:
+        """Give both sides the values of this pair's turn."""
+        wanted = pair // self._block % len(self._trials)
+        if wanted != self._current:
+            self._current = wanted
+            for side in self._sides:
+                side.worker.fill(self._trials[wanted].bundle.contents(), poison=POISONS[1])
+
+    def after_candidate(self, pair: int) -> None:
+        """Keep what the candidate's timed turn left, if this is one of the chosen pairs."""
+        if pair in self._watched:
+            self._keep(f"timed-{pair}")
+
+    def what_is_wrong(self) -> str:
+        """Compare the kept answers and the one that lies there now; empty where all are right."""
+        self._keep("timed")
+        for trial, outputs in self._kept:
+            finding = self._protocol.compare(trial, outputs)
+            if finding.status is not Status.PASSED:
+                return f"case {self._case.label}, right before and wrong while timed: {finding.detail}"
+        return ""
+
+    def _keep(self, slot: str) -> None:
+        trial = self._trials[self._current]
+        arrangement = calls.plain(trial.extents, trial.bundle.scalars)
+        bench = self._sides[-1]
+        outputs = {name: bench.read(arrangement, name, slot).path for name in self._protocol.task.outputs}
+        self._kept.append((trial, outputs))
+
+
+def _alike(protocol: CheckProtocol, case: Case, most: int) -> list[Trial]:
+    """Return the trials of a case that differ in contents alone: sizes and scalars are part of the plan."""
+    count = min(max(1, most), protocol.trial_count(case, "full"))
+    first, *others = (protocol.trial(case, number) for number in range(count))
+    same = [
+        trial
+        for trial in others
+        if trial.extents == first.extents and trial.bundle.scalars == first.bundle.scalars
+    ]
+    return [first, *same]
