@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from tree_sitter import Node
+
 from kernelskill.algorithm.lifting import Lifted
 from kernelskill.algorithm.lowering.kernel import LaunchFacts, emit
 from kernelskill.algorithm.model import IllegalMove
 from kernelskill.algorithm.moves.plan import Plan
 from kernelskill.schema.candidate import Replacement
-from kernelskill.source.syntax import Span
+from kernelskill.source.syntax import Span, walk
 from kernelskill.source.unit import SourceUnit
 
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
@@ -49,6 +51,10 @@ def rewrite_kernel(unit: SourceUnit, lifted: Lifted, plan: Plan) -> Rewritten:
     emitted = emit(plan.algorithm, plan.schedule, launch_facts(unit, lifted))
     definition = lifted.kernel.span
     statement = _statement_span(unit, lifted)
+    if emitted.kernel.startswith("template") and _is_named_elsewhere(
+        unit, lifted.kernel.name, definition, statement
+    ):
+        raise IllegalMove(f"{lifted.kernel.name} is named in other places than its launch")
     if unit.is_locked(definition) or unit.is_locked(statement):
         raise IllegalMove("it lies in a region under `// kernelskill: off`")
     parts = [
@@ -66,6 +72,28 @@ def rewrite_kernel(unit: SourceUnit, lifted: Lifted, plan: Plan) -> Rewritten:
         if text.count(replacement.emitted) != 1:
             raise IllegalMove("the emitted text is not unique in the file")
     return Rewritten(text, tuple(replacements))
+
+
+def _is_named_elsewhere(unit: SourceUnit, name: str, *places: Span) -> bool:
+    """Whether code outside of some places declares a kernel or gives it to the runtime, by its name."""
+    return any(
+        node.type == "identifier"
+        and unit.text_of(node) == name
+        and not any(place.start <= node.start_byte < place.end for place in places)
+        and _is_kernel_itself(unit, node)
+        for node in walk(unit.root)
+    )
+
+
+def _is_kernel_itself(unit: SourceUnit, node: Node) -> bool:
+    """Whether a name is that of a declared function, or an argument of a function of CUDA."""
+    parent = node.parent
+    if parent is not None and parent.type == "function_declarator":
+        return True
+    while parent is not None and parent.type != "call_expression":
+        parent = parent.parent
+    function = parent.child_by_field_name("function") if parent is not None else None
+    return function is not None and unit.text_of(function).startswith("cu")
 
 
 def _statement_span(unit: SourceUnit, lifted: Lifted) -> Span:

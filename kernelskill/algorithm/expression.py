@@ -6,14 +6,33 @@ Integer arithmetic that cannot wrap is kept as `Poly`, a polynomial over atoms, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import TypeVar, dataclass_transform
 
 from kernelskill.algorithm.types import joined
 
+_Node = TypeVar("_Node")
 
-@dataclass(frozen=True)
+
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
+def _node(cls: type[_Node]) -> type[_Node]:
+    """Make a frozen dataclass that computes its hash once: expressions are deep, and every memo asks for it."""
+    made = dataclass(frozen=True)(cls)
+    computed: Callable[[object], int] = made.__hash__
+
+    def remembered(node: object) -> int:
+        known: int | None = node.__dict__.get("_hash")
+        if known is None:
+            known = node.__dict__["_hash"] = computed(node)
+        return known
+
+    setattr(made, "__hash__", remembered)  # noqa: B010 - a method cannot be assigned in the eyes of mypy
+    return made
+
+
+@_node
 class Expression:
     """Base of all nodes."""
 
@@ -51,7 +70,7 @@ class Expression:
         return not self.symbols.isdisjoint(names)
 
 
-@dataclass(frozen=True)
+@_node
 class Sym(Expression):
     """A scalar parameter, an axis, or the state of a `Fold`."""
 
@@ -67,7 +86,7 @@ class Sym(Expression):
         return frozenset({self.name})
 
 
-@dataclass(frozen=True)
+@_node
 class Num(Expression):
     """A literal or named constant that is not an integer, as the user wrote it: `0.5f`, `INFINITY`."""
 
@@ -82,7 +101,7 @@ class Num(Expression):
 Monomial = tuple[Expression, ...]
 
 
-@dataclass(frozen=True)
+@_node
 class Poly(Expression):
     """A sum of products of atoms (integer expressions) with integer coefficients, in one fixed order.
 
@@ -101,7 +120,7 @@ class Poly(Expression):
         return tuple(dict.fromkeys(atom for monomial, _ in self.terms for atom in monomial))
 
 
-@dataclass(frozen=True)
+@_node
 class Load(Expression):
     """An element of a buffer as it was when the kernel began."""
 
@@ -125,7 +144,7 @@ COMPARISONS = frozenset({"<", "<=", ">", ">=", "==", "!="})
 LOGICAL = frozenset({"&&", "||"})
 
 
-@dataclass(frozen=True)
+@_node
 class Binary(Expression):
     """An operation of C. Of integers only what a polynomial cannot say: `/ % & | ^ << >>`, and what may wrap."""
 
@@ -144,7 +163,7 @@ class Binary(Expression):
         return (self.left, self.right)
 
 
-@dataclass(frozen=True)
+@_node
 class Unary(Expression):
     """`-x` of a float, `!x`, `~x`."""
 
@@ -164,7 +183,7 @@ class Unary(Expression):
         return replace(self, operand=children[0])
 
 
-@dataclass(frozen=True)
+@_node
 class Call(Expression):
     """A call of a pure function of CUDA: `expf`, `min`, `__half2float`."""
 
@@ -184,7 +203,7 @@ class Call(Expression):
         return replace(self, arguments=children)
 
 
-@dataclass(frozen=True)
+@_node
 class Select(Expression):
     """`condition ? first : second`; only the chosen side is evaluated."""
 
@@ -205,7 +224,7 @@ class Select(Expression):
         return Select(*children)
 
 
-@dataclass(frozen=True)
+@_node
 class Cast(Expression):
     """Conversion to another type."""
 
@@ -224,7 +243,7 @@ class Cast(Expression):
         return replace(self, operand=children[0])
 
 
-@dataclass(frozen=True)
+@_node
 class Loop:
     """A loop variable with its half-open range, taken in steps of one."""
 
@@ -257,7 +276,7 @@ COMBINERS = {
 """`max` and `min` are the ternaries (for floats they differ from `fmax` on NaN; for integers they are both)."""
 
 
-@dataclass(frozen=True)
+@_node
 class Reduce(Expression):
     """An accumulator over loops: starts at `initial`, takes `body` in lexicographic order of the loops.
 
@@ -290,7 +309,7 @@ class Reduce(Expression):
         return _free(self.loops, self.body.symbols) | self.initial.symbols
 
 
-@dataclass(frozen=True)
+@_node
 class Fold(Expression):
     """One state of a general recurrence over loops; each step computes all states from the states before.
 

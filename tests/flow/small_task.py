@@ -76,7 +76,7 @@ def environment(**changes: str) -> dict[str, str]:
 
 
 def kernelskill(
-    *arguments: object, cwd: Path, timeout: float = 300, env: dict[str, str] | None = None
+    *arguments: object, cwd: Path, timeout: float = 900, env: dict[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
     """Run the program to its end."""
     return subprocess.run(
@@ -90,7 +90,7 @@ def kernelskill(
     )
 
 
-def optimised(*arguments: object, cwd: Path, timeout: float = 300) -> subprocess.CompletedProcess[str]:
+def optimised(*arguments: object, cwd: Path, timeout: float = 900) -> subprocess.CompletedProcess[str]:
     """Run the program and insist that it succeeds."""
     done = kernelskill(*arguments, cwd=cwd, timeout=timeout)
     assert done.returncode == 0, done.stdout + done.stderr

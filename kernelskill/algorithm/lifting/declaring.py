@@ -38,7 +38,8 @@ def declare(machine: Machine, node: Node) -> None:
     """
     for variable in read_variables(machine.syntax, node, in_device_code=bool(machine.builtins)):
         if variable.storage is Storage.DYNAMIC_SHARED:
-            raise machine.refuse(node, f"cooperative: {variable.name!r} is dynamic shared memory")
+            _declare_dynamic(machine, node, variable)
+            continue
         if variable.storage is Storage.SHARED:
             _declare_shared(machine, node, variable)
             continue
@@ -58,6 +59,19 @@ def _declare_shared(machine: Machine, node: Node, variable: VariableDef) -> None
     if layout is None or not is_plain or variable.pointer_depth or "volatile" in machine.text(node):
         raise machine.refuse(node, f"cooperative: the shared variable {variable.name!r} is not understood")
     declare_shared(machine, variable.declarator, variable.name, layout, known)
+
+
+def _declare_dynamic(machine: Machine, node: Node, variable: VariableDef) -> None:
+    """Declare the array whose size the launch gives; all such arrays of a kernel begin at one address."""
+    layout = machine.types.layout(variable.base_type)
+    is_plain = layout is not None and layout.is_scalar and len(variable.dimensions) == 1
+    if layout is None or not is_plain or variable.pointer_depth or "volatile" in machine.text(node):
+        raise machine.refuse(node, f"cooperative: the shared variable {variable.name!r} is not understood")
+    place = variable.declarator.start_byte
+    if machine.dynamic_shared not in (None, place):
+        raise machine.refuse(node, f"cooperative: {variable.name!r} shares its memory with another array")
+    machine.dynamic_shared = place
+    declare_shared(machine, variable.declarator, variable.name, layout, (1,))
 
 
 def _declare(machine: Machine, node: Node, variable: VariableDef) -> None:

@@ -106,8 +106,6 @@ def bind(machine: Machine, kernel: KernelDef, launch: LaunchSite, host: HostStat
         raise CannotLift(
             f"the launch gives {len(launch.arguments)} arguments to {len(kernel.parameters)} parameters"
         )
-    if launch.shared is not None and launch.shared.text.strip() not in ("0", ""):
-        raise CannotLift("cooperative: the launch gives dynamic shared memory")
     given = read_arguments(machine, kernel, launch, host)
     binding = Binding(
         tuple(entry.parameter for entry in given),

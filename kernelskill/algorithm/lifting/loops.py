@@ -24,7 +24,7 @@ from kernelskill.algorithm.lifting.values import at_position, position_of
 from kernelskill.algorithm.model import CannotLift
 from kernelskill.algorithm.types import is_integer
 
-_MOST_UNROLLED = 64
+_MOST_UNROLLED = 32
 _MOST_ROUNDS = 24
 RunBody = Callable[[Machine, Node], None]
 

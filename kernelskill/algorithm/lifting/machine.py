@@ -91,6 +91,8 @@ class Machine:
     strided: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Loop that the threads share -> the builtin indices it uses up."""
     shared_reads: list[Read] = field(default_factory=list)
+    dynamic_shared: int | None = None
+    """Where the array in the block's dynamic memory is declared; there may be one only."""
     groups: dict[Expression, Group] = field(default_factory=dict)
     """What reductions over threads are joined from."""
     fresh_names: dict[str, int] = field(default_factory=dict)

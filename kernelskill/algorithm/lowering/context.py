@@ -75,6 +75,8 @@ class StagedTile:
     """Symbols that vary over the tile with their counts."""
     next: str = ""
     """Registers that hold the thread's part of the next tile."""
+    place: str = ""
+    """Text of the address in the block's dynamic memory; empty for an array of fixed size."""
 
 
 @dataclass(frozen=True)
@@ -140,6 +142,10 @@ class Context:
     depth: int = 0
     """How many loops of reductions or stores are open; what runs inside one is not shared by lanes again."""
     block_threads: str = "1"
+    shared_memory: str = ""
+    """Name of the block's dynamic memory; empty where tiles are arrays of fixed size."""
+    shared_bytes: str = ""
+    """Constant: bytes of it."""
     tile_buffer: str = ""
     """Index of the tile buffer that is read, where there are two."""
     locals: dict[str, str] = field(default_factory=dict)

@@ -68,7 +68,7 @@ class Filler:
         return f"{self._context.pack}<{kind}, {width}>" if width > 1 else kind
 
     def declare(self) -> None:
-        """Declare the array in shared memory."""
+        """Declare the array in shared memory, or a name for its place in the dynamic memory."""
         out, tile = self._context.out, self._tile
         sizes = [str(tile.sizes[d]) for d in tile.order]
         if tile.pad:
@@ -83,8 +83,12 @@ class Filler:
             if self._fill.vector > 1 or self._reads_packs()
             else ""
         )
-        body = "".join(f"[{size}]" for size in sizes)
-        out.line(f"__shared__ {align}{cuda_name(tile.kind)} {tile.name}{twice}{body};")
+        body = twice + "".join(f"[{size}]" for size in sizes)
+        kind = cuda_name(tile.kind)
+        if tile.place:
+            out.line(f"{kind} (&{tile.name}){body} = *reinterpret_cast<{kind}(*){body}>({tile.place});")
+        else:
+            out.line(f"__shared__ {align}{kind} {tile.name}{body};")
 
     def _reads_packs(self) -> bool:
         return any(plan.vector > 1 for plan in self._context.schedule.axes)

@@ -8,22 +8,19 @@ from dataclasses import dataclass, replace
 
 from kernelskill.algorithm.expression import Call, Expression, Num, walk
 from kernelskill.algorithm.lowering.context import Context, StagedTile, axis_texts, index_type_of
-from kernelskill.algorithm.lowering.fill import Filler, buffer_count, tile_starts
+from kernelskill.algorithm.lowering.fill import Filler, tile_starts
 from kernelskill.algorithm.lowering.kept import declare_kept
 from kernelskill.algorithm.lowering.launching import Launch, argument_text, parameter_text
 from kernelskill.algorithm.lowering.launching import LaunchFacts as LaunchFacts
 from kernelskill.algorithm.lowering.mapping import Mapping
 from kernelskill.algorithm.lowering.original import original_points
+from kernelskill.algorithm.lowering.shared_memory import declare_memory, place_tiles
 from kernelskill.algorithm.lowering.staging import plan_fill, plan_tile
 from kernelskill.algorithm.lowering.stores import lower_stores
 from kernelskill.algorithm.lowering.tensor import TensorBody
 from kernelskill.algorithm.lowering.text import PACK, Names, Writer
-from kernelskill.algorithm.model import Algorithm, IllegalMove
+from kernelskill.algorithm.model import Algorithm
 from kernelskill.algorithm.schedule import Schedule
-from kernelskill.algorithm.types import size_of
-
-SHARED_BYTES = 48 * 1024
-"""Static shared memory that every block may have."""
 
 
 @dataclass(frozen=True)
@@ -83,10 +80,7 @@ class _Emission:
         context.tiles = [
             self._named(plan_tile(self._algorithm, self._schedule, s)) for s in self._schedule.staged
         ]
-        shared = _shared_bytes(context.tiles, buffers=buffer_count(self._schedule.copy))
-        shared += self._schedule.threads // 32 * 1024 if self._schedule.tensor else 0
-        if shared > SHARED_BYTES:
-            raise IllegalMove(f"the tiles need {shared} bytes of shared memory, {SHARED_BYTES} are there")
+        shared = place_tiles(context)
         body = self._body()
         if context.aligned_flag and context.aligned_flag not in body:
             context.aligned_flag = context.pack = ""
@@ -130,6 +124,7 @@ class _Emission:
         context = self._context
         with context.out.block("@"):
             Mapping(context).write()
+            declare_memory(context)
             for tile in context.tiles:
                 filler = Filler(
                     context,
@@ -172,13 +167,3 @@ class _Emission:
             parts.append(PACK.replace("{name}", context.pack).replace("{{", "{").replace("}}", "}"))
         parts += context.helpers.values()
         return "\n".join(parts)
-
-
-def _shared_bytes(tiles: Iterable[StagedTile], *, buffers: int) -> int:
-    total = 0
-    for tile in tiles:
-        elements = tile.sizes[tile.order[-1]] + tile.pad
-        for dimension in tile.order[:-1]:
-            elements *= tile.sizes[dimension]
-        total += elements * size_of(tile.kind) * (buffers if tile.loop else 1)
-    return total

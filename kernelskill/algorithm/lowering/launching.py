@@ -72,20 +72,29 @@ class Launch:
             blocks = " * ".join(counts) or "1"
             blocks = f"static_cast<unsigned>({blocks})" if wide else blocks
             configuration = f"{blocks}, {context.block_threads}"
+            if self._facts.stream or context.shared_bytes:
+                configuration += f", {context.shared_bytes or '0'}"
             if self._facts.stream:
-                configuration += f", 0, {self._facts.stream}"
-            given = ", ".join(argument_text(p, self._facts) for p in self._algorithm.parameters)
+                configuration += f", {self._facts.stream}"
             kernel = self._algorithm.kernel
             if not context.aligned_flag:
-                out.line(f"{kernel}<<<{configuration}>>>({given});")
+                self._call(out, kernel, configuration)
             else:
                 test = names.fresh("aligned")
                 out.line(f"const bool {test} = {self._aligned_test()};")
                 with out.block(f"if ({test})"):
-                    out.line(f"{kernel}<true><<<{configuration}>>>({given});")
+                    self._call(out, f"{kernel}<true>", configuration)
                 with out.block("else"):
-                    out.line(f"{kernel}<false><<<{configuration}>>>({given});")
+                    self._call(out, f"{kernel}<false>", configuration)
         return out.text.rstrip("\n")
+
+    def _call(self, out: Writer, kernel: str, configuration: str) -> None:
+        """Write one launch; what a GPU without that much shared memory says is seen as its error."""
+        if self._context.shared_bytes:
+            attribute = "cudaFuncAttributeMaxDynamicSharedMemorySize"
+            out.line(f"cudaFuncSetAttribute({kernel}, {attribute}, {self._context.shared_bytes});")
+        given = ", ".join(argument_text(p, self._facts) for p in self._algorithm.parameters)
+        out.line(f"{kernel}<<<{configuration}>>>({given});")
 
     def _split_blocks(self, out: Writer, names: Names, counts: list[str]) -> str:
         """Return how many blocks share each point's loops: no more than have something to do."""
