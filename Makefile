@@ -21,7 +21,7 @@ demo: $(VENV)/.installed
 	  --device emulated --rounds 3 --out $(DEMO_OUT)
 
 test: $(VENV)/.installed-dev lint
-	$(BIN)/pytest -n 2 --dist loadfile
+	$(BIN)/pytest -n 2 --dist loadfile --durations=25
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
