@@ -13,15 +13,17 @@ from kernelskill.backends.base import Backend, Unrecordable
 from kernelskill.errors import HarnessError, WorkerDied
 from kernelskill.evaluation.answers import plan_facts, shapes_of, uncompiled, unpermitted, with_times
 from kernelskill.evaluation.calls import plain
-from kernelskill.evaluation.capabilities import exclusive
+from kernelskill.evaluation.capabilities import SanitizingBackend, exclusive
 from kernelskill.evaluation.check import check_candidate
 from kernelskill.evaluation.demands import NOTHING_KNOWN, Demands
 from kernelskill.evaluation.permissions import refusal_of
 from kernelskill.evaluation.probing import find_demands
 from kernelskill.evaluation.protocol import CheckProtocol, CheckRules
 from kernelskill.evaluation.sanitizing import sanitize
+from kernelskill.evaluation.second_look import review, would_be_accepted
 from kernelskill.evaluation.seeds import SeedFile, SeedPool
 from kernelskill.evaluation.store import EvaluationStore
+from kernelskill.evaluation.suspicion import suspicions
 from kernelskill.evaluation.time_stage import TimeStage
 from kernelskill.evaluation.timing import TimingRules
 from kernelskill.evaluation.trials import TrialSource, ValueSource
@@ -38,7 +40,7 @@ from kernelskill.schema.evaluation import Depth, Evaluation, Request, StageSecon
 from kernelskill.schema.profile import Profile
 from kernelskill.schema.task import Task
 
-DEVICE_STAGES = ("check", "sanitize", "time", "profile")
+DEVICE_STAGES = ("check", "sanitize", "time", "review", "profile")
 
 
 class Closing(Protocol):
@@ -249,7 +251,7 @@ class LocalEvaluator:
         )
         if isinstance(build, BuildFailure):
             return uncompiled(evaluation, build, tuple(seconds))
-        refusal = self._not_permitted(request.candidate, build)
+        refusal = refusal_of(self.task, build, self._workshop.build(self.original))
         if refusal:
             return unpermitted(evaluation, build, refusal, tuple(seconds))
         with self._watch("data", seconds):
@@ -279,12 +281,6 @@ class LocalEvaluator:
         }
         return evaluation.model_copy(update=facts)
 
-    def _not_permitted(self, candidate: Candidate, build: Build) -> str:
-        """Return what a candidate is made of that it may not be made of; the original may be anything."""
-        if candidate == self.original:
-            return ""
-        return refusal_of(self.task, build, self._workshop.build(self.original))
-
     def _time(
         self, request: Request, pool: SeedPool, check: Evaluation, trouble: tuple[str, ...]
     ) -> Evaluation:
@@ -303,16 +299,44 @@ class LocalEvaluator:
             reasons: tuple[str, ...] = ()
             if request.candidate == self.original and report.status is Status.PASSED:
                 baseline, reasons = time_user_baseline(self.task, self._values, pool, self.evidence)
-        return with_times(check, report).model_copy(
+        evaluation = with_times(check, report).model_copy(
             update={
                 "key": request.key,
                 "stage": "time",
-                "seconds": tuple(seconds),
                 "notes": (*check.notes, *trouble, *report.notes, *reasons),
                 "baseline_timings": baseline,
                 "conditions": self.conditions(),
             }
         )
+        if evaluation.passed and request.depth != "cheap" and request.candidate != self.original:
+            evaluation = self._reviewed(request, pool, evaluation, builds[0], seconds)
+        return evaluation.model_copy(update={"seconds": tuple(seconds)})
+
+    def _reviewed(
+        self,
+        request: Request,
+        pool: SeedPool,
+        evaluation: Evaluation,
+        build: Build,
+        seconds: list[StageSeconds],
+    ) -> Evaluation:
+        """Sanitize what would be accepted, and look again at what is too good to be taken on trust."""
+        reasons = suspicions(self.task, evaluation, self.gpu)
+        sanitizing = isinstance(self._backend, SanitizingBackend) and not request.fresh
+        if not reasons and not (sanitizing and would_be_accepted(self.task, evaluation)):
+            return evaluation
+        demands = self.demands(pool)
+        with self._hold("review", seconds):
+            return review(
+                evaluation,
+                reasons,
+                self._protocol_of(pool, demands),
+                lambda: self._protocol_of(self.seeds.pool("second look", len(pool.seeds)), demands),
+                self._workshop,
+                build,
+                self._workshop.build(self.original),
+                sanitized=bool(request.fresh),
+            )
 
     def _protocol_of(self, pool: SeedPool, demands: Demands) -> CheckProtocol:
         return CheckProtocol(
@@ -332,7 +356,6 @@ class LocalEvaluator:
             self._stages[pool.digest, short] = TimeStage(
                 self._protocol_of(pool, self.demands(pool)),
                 self._workshop,
-                gpu=self.gpu,
                 evidence=self.evidence,
                 rules=self._timing_rules.shortened() if short else self._timing_rules,
             )

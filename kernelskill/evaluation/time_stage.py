@@ -22,12 +22,9 @@ from kernelskill.evaluation.timing import (
 )
 from kernelskill.evaluation.workshop import Workshop
 from kernelskill.schema.build import Build
-from kernelskill.schema.device import Evidence, Gpu
+from kernelskill.schema.device import Evidence
 from kernelskill.schema.evaluation import PairedTiming, Status, Timing
 from kernelskill.schema.task import Case
-
-ROOF_SLACK = 1.05
-"""A time this far below what the hardware allows means that work was left out."""
 
 
 @dataclass
@@ -56,17 +53,15 @@ class TimeStage:
     Args:
         protocol: The task, its values and its deadlines.
         workshop: Opens the workers.
-        gpu: Ceilings for the check against impossible times.
         evidence: Whether times are measured or estimated.
         rules: How many pairs.
     """
 
     def __init__(
-        self, protocol: CheckProtocol, workshop: Workshop, *, gpu: Gpu, evidence: Evidence, rules: TimingRules
+        self, protocol: CheckProtocol, workshop: Workshop, *, evidence: Evidence, rules: TimingRules
     ) -> None:
         self._protocol = protocol
         self._workshop = workshop
-        self._gpu = gpu
         self._evidence = evidence
         self._rules = rules
         self._estimates: dict[tuple[str, int], SoleTiming] = {}
@@ -105,8 +100,7 @@ class TimeStage:
                 wrong = self._still_right(case, mine)
                 if wrong:
                     return report.fail(Status.NONDETERMINISTIC, wrong)
-        impossible = self._impossible(report)
-        return report.fail(Status.SUSPICIOUS, impossible) if impossible else report
+        return report
 
     def _directly(self, candidate: Build, incumbent: Build | None) -> bool:
         """Whether both sides must run themselves, because one cannot be recorded: times must mean the same."""
@@ -199,33 +193,3 @@ class TimeStage:
         if finding.status is Status.PASSED:
             return ""
         return f"case {case.label}, right before and wrong after timing: {finding.detail}"
-
-    def _impossible(self, report: TimeReport) -> str:
-        """Name the first time that beats the hardware by the user's own count of the least work."""
-        if self._evidence != "measured":
-            return ""
-        for timing in report.timings:
-            case = next(c for c in self._protocol.task.timed_cases if c.index == timing.case)
-            floor_ms = floor_of(case, self._gpu)
-            if floor_ms is not None and timing.median_ms * ROOF_SLACK < floor_ms:
-                return (
-                    f"case {case.label} took {timing.median_ms:.4g} ms, but its least work "
-                    f"by cost() needs {floor_ms:.4g} ms on {self._gpu.name}"
-                )
-        return ""
-
-
-def floor_of(case: Case, gpu: Gpu) -> float | None:
-    """Return the least time of a case in milliseconds by the user's `cost`, None where it says nothing.
-
-    Bytes that fit the L2 cache give no floor: what one kernel of a plan wrote, the next may find there.
-    """
-    if case.cost is None:
-        return None
-    seconds = []
-    if case.cost.bytes is not None and case.cost.bytes > 2 * gpu.l2_bytes:
-        seconds.append(case.cost.bytes / gpu.dram_bytes_per_s)
-    if case.cost.flops is not None:
-        fastest = max(gpu.fp32_flops_per_s, gpu.fp64_flops_per_s, gpu.tensor_fp16_flops_per_s)
-        seconds.append(case.cost.flops / fastest)
-    return 1e3 * max(seconds) if seconds else None

@@ -264,6 +264,7 @@ class ScriptedWorker:
         self.backend, self.build, self.text = backend, build, text
         self.behaviour, self.settings = words(text)
         self.runs = 0
+        self.number = backend.opened
         self.globals: dict[str, Any] = {}
         self.broken = False
         self.direct = False
@@ -337,6 +338,7 @@ class ScriptedWorker:
         if self.behaviour == "breaks_when_timed":
             return RunOutcome(status=Status.RUNTIME_ERROR, detail="an illegal address")
         ms, spread = float(self.settings["ms"]), float(self.settings.get("spread", 0.002))
+        ms = float(self.settings.get("direct_ms", ms)) if self.direct else ms
         if self.backend.evidence == "estimated":
             return TimingRun(samples_ms=(ms,), evidence="estimated")
         values = tuple(ms * (1 + self.random.gauss(0, spread)) for _ in range(samples))
@@ -483,6 +485,19 @@ def wrong_when_timed(worker: ScriptedWorker, x: Memory, y: Memory, n: int) -> Ru
     return PASSED
 
 
+def wrong_later(worker: ScriptedWorker, x: Memory, y: Memory, n: int) -> RunOutcome:
+    """Right in the first workers that hold it, as many as `workers=` says."""
+    held = worker.backend.deaths.setdefault(worker.build.key, worker.backend.opened)
+    right(worker, x, y, n)
+    if worker.number >= held + int(worker.settings["workers"]):
+        y.floats(n)[0] += 1
+    return PASSED
+
+
+def wrong_directly(worker: ScriptedWorker, x: Memory, y: Memory, n: int) -> RunOutcome:
+    return tail(worker, x, y, n) if worker.direct else right(worker, x, y, n)
+
+
 def dies(worker: ScriptedWorker, x: Memory, y: Memory, n: int) -> RunOutcome:
     """End the worker as often as `deaths=` says, over all workers."""
     died = worker.backend.deaths.get(worker.build.key, 0)
@@ -502,7 +517,7 @@ BEHAVIOURS: dict[str, Behaviour] = {
     for f in (
         right, stale, tail, strided, nan, modifies_input, out_of_bounds, before_start, flaky, noisy, coarse,
         hangs, hangs_large, exhausts, faults, cached, needs_alignment, clears_first, by_address, spots_poison, racy,
-        wrong_when_timed, dies, slow,
+        wrong_when_timed, wrong_later, wrong_directly, dies, slow,
     )
 }  # fmt: skip
 BEHAVIOURS["breaks_when_timed"] = BEHAVIOURS["reads_back"] = right

@@ -26,6 +26,10 @@ _LOADS_CODE = re.compile(
 _REACHES_OTHERS = re.compile(
     r"cuda?Ipc[A-Z]\w*|cuda?\w*(Import|Export)External\w*|cudaDeviceEnablePeerAccess"
 )
+_RUNTIME = re.compile(
+    r"(__)?cuda[A-Z]\w*|cu(Ctx|Launch|Mem|Stream|Event|Device|Func|Graph|Module|Init|Get)[A-Z]\w*"
+)
+_LOCAL = 0
 _CUDA = re.compile(r"(__)?cuda[A-Z]\w*|cu[A-Z]\w*")
 
 
@@ -80,6 +84,10 @@ def host_symbol_constructs(host_object: bytes, spelled: Container[str]) -> Itera
     if any(symbol.name.startswith("nvtx") for symbol in symbols):
         wanted -= {name for name in _OF_NVTX if name not in spelled}
     yield from _refused(sorted(wanted))
+    for name in sorted({symbol.name for symbol in symbols if symbol.section and symbol.binding != _LOCAL}):
+        if _RUNTIME.fullmatch(name):
+            does = f"defines {name}, which is the CUDA runtime's"
+            yield _found(name, f"definition of {name}", None, does)
 
 
 def _refused(names: Iterable[str]) -> Iterator[Construct]:
