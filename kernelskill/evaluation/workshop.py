@@ -20,8 +20,9 @@ from kernelskill.schema.candidate import Candidate
 from kernelskill.schema.task import Task
 
 KEPT_PLANS = 32
-BUILD_THREADS = max(2, min(8, (os.cpu_count() or 2) // 2))
-"""The other cores belong to what is being checked and timed."""
+MOST_BUILDERS = 8
+RESERVED_CORES = 2
+"""Where times are measured, no compiler runs on so many cores: they belong to what is checked and timed."""
 
 
 class Workshop:
@@ -38,7 +39,7 @@ class Workshop:
         self._task = task
         self._scratch = scratch
         self._plans: OrderedDict[str, PlanBook] = OrderedDict()
-        self._builders = ThreadPoolExecutor(max_workers=BUILD_THREADS, thread_name_prefix="build")
+        self._builders = builders(reserve=backend.evidence == "measured")
         self._asked: set[str] = set()
         self._lock = threading.Lock()
 
@@ -100,9 +101,29 @@ class Workshop:
             return Bench(by_call(caller), caller, folder, remembers=True)
         worker = self.backend.open(build)
         remembers = any(not variable.constant for variable in build.variables)
-        return Bench(by_plan(self.plans(build), worker), worker, folder, remembers=remembers)
+        plans = self.plans(build)
+        return Bench(by_plan(plans, worker), worker, folder, remembers=remembers, plans=plans)
 
     def close(self) -> None:
         """Drop builds that have not begun and empty the scratch folder."""
         self._builders.shutdown(wait=True, cancel_futures=True)
         shutil.rmtree(self._scratch, ignore_errors=True)
+
+
+def builders(*, reserve: bool) -> ThreadPoolExecutor:
+    """Return the threads that compile.
+
+    Args:
+        reserve: Whether they and what they start stay off some cores, where there is more than one.
+    """
+    cores = sorted(os.sched_getaffinity(0))
+    kept = min(RESERVED_CORES, len(cores) - 1) if reserve else 0
+    free = cores[kept:]
+    wanted = len(free) if kept else max(2, len(cores) // 2)
+    # A thread hands its cores down to the processes that it starts.
+    return ThreadPoolExecutor(
+        max_workers=min(MOST_BUILDERS, wanted),
+        thread_name_prefix="build",
+        initializer=os.sched_setaffinity,
+        initargs=(0, free),
+    )
