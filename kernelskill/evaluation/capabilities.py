@@ -62,6 +62,10 @@ class SanitizerFinding(Protocol):
         """`memcheck`, `racecheck` or another."""
 
     @property
+    def severity(self) -> str:
+        """`error`, or `warning` for what is only noted."""
+
+    @property
     def message(self) -> str:
         """One line."""
 

@@ -38,11 +38,17 @@ def sanitize(
     excused: set[str] = set()
     if isinstance(original, Build) and original.key != candidate.key:
         theirs = _findings(workshop, protocol, original, case)
-        excused = {finding.tool for finding in theirs.findings} if theirs is not None else set()
+        excused = (
+            {finding.tool for finding in theirs.findings if finding.severity == "error"}
+            if theirs is not None
+            else set()
+        )
     for finding in found.findings:
         place = f" at line {finding.line}" if finding.line else ""
         text = f"{finding.tool}: {finding.message}{place}"
-        if finding.tool in excused:
+        if finding.severity == "warning":
+            report.note(f"{text} (advisory)")
+        elif finding.tool in excused:
             report.note(f"{text}; the original shows {finding.tool} errors too")
         else:
             report.fail(Status.SANITIZER_ERROR, f"case {case.label}: {text}")

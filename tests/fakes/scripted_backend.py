@@ -204,6 +204,10 @@ class Finding:
     message: str
     line: int
 
+    @property
+    def severity(self) -> str:
+        return "warning" if self.tool == "initcheck" else "error"
+
 
 @dataclass(frozen=True)
 class Report:

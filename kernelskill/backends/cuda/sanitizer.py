@@ -10,7 +10,7 @@ from typing import Literal
 
 from kernelskill.backends.cuda.client import worker_environment
 from kernelskill.backends.cuda.job import write_job
-from kernelskill.isolation.child import Limits, private_folder, run_child
+from kernelskill.isolation.child import ChildResult, Limits, private_folder, run_child
 from kernelskill.schema.base import Record
 from kernelskill.schema.build import Build
 from kernelskill.schema.launch_plan import LaunchPlan
@@ -23,13 +23,22 @@ _PLACE = re.compile(r"\bat (?P<kernel>[^+]+)\+0x[0-9a-f]+(?: in (?P<file>[^:\[\]
 _FINDING = re.compile(
     r"^(Invalid |Error: |Warning: |Uninitialized |Barrier error|Potential |Out-of-|Illegal |Leaked |Race reported)"
 )
-_SUMMARY = re.compile(r"(?:ERROR|RACECHECK|LEAK) SUMMARY: (\d+)")
+_SUMMARY = re.compile(
+    r"^========= (?:ERROR SUMMARY: (?P<errors>\d+) error"
+    r"|RACECHECK SUMMARY: \d+ hazards? displayed \((?P<races>\d+) error)",
+    re.MULTILINE,
+)
+_REPORT = "report.txt"
+_SHOWN = 20
+ALL_TOOLS: tuple[Tool, ...] = ("memcheck", "racecheck", "synccheck", "initcheck")
 
 
 class SanitizerFinding(Record):
     """One error that the sanitizer reports in device code."""
 
     tool: Tool
+    severity: Literal["error", "warning"] = "error"
+    """`warning` for what may be harmless: hazards that racecheck calls so, and all that initcheck says."""
     message: str
     """First line of the report, for example `Invalid __global__ write of size 4 bytes`."""
     kernel: str = ""
@@ -56,7 +65,7 @@ def sanitize_plan(
     *,
     device: int,
     core: Path,
-    tools: tuple[Tool, ...] = ("memcheck", "racecheck"),
+    tools: tuple[Tool, ...] = ALL_TOOLS,
     limit_s: float = _LIMIT_S,
 ) -> SanitizerReport:
     """Run tools over one execution with exact allocation sizes: guard bands would hide small overruns."""
@@ -73,23 +82,55 @@ def sanitize_plan(
     commands: list[str] = []
     for tool in tools:
         with private_folder("kernelskill-sanitizer-") as folder:
-            command = [program, "--tool", tool, "--print-limit", "20"]
+            command = [program, "--tool", tool, "--print-limit", str(_SHOWN), "--log-file", _REPORT]
             command += write_job(folder, build, plan, contents, device=device, core=core, guard_bytes=0)
             done = run_child(
                 command, limits=Limits(wall_s=limit_s), cwd=folder, env=worker_environment(folder)
             )
+            text = _report_text(folder / _REPORT, done)
         commands.append(" ".join(command))
-        text = done.stdout + "\n" + done.stderr
-        if done.timed_out:
-            problems.append(f"{tool} did not finish within {limit_s:g} s; check a smaller case")
-        elif not _SUMMARY.search(text):
-            problems.append(f"{tool} did not run: {_first_line(text)}")
-        else:
+        reading = read_report(text, tool)
+        findings += reading.findings
+        if reading.complete or reading.findings:
             ran.append(tool)
-            findings += parse_sanitizer(text, tool)
+        elif done.timed_out:
+            problems.append(f"{tool} did not finish within {limit_s:g} s; check a smaller case")
+        else:
+            problems.append(f"{tool} did not run to its end: {_first_line(text)}")
     return SanitizerReport(
         findings=tuple(findings), ran=tuple(ran), unavailable="; ".join(problems), commands=tuple(commands)
     )
+
+
+class ReportReading(Record):
+    """What a report of one tool says."""
+
+    findings: tuple[SanitizerFinding, ...]
+    complete: bool
+    """Whether it ends with the tool's own count; a report that is cut off clears nobody."""
+
+
+def read_report(text: str, tool: Tool) -> ReportReading:
+    """Read one tool's report; the exit status says nothing.
+
+    What the tool counts and we cannot read is a finding too: an unknown message is not a clean report.
+    """
+    findings = parse_sanitizer(text, tool)
+    summaries = list(_SUMMARY.finditer(text))
+    if not summaries:
+        return ReportReading(findings=findings, complete=False)
+    counted = int(summaries[-1]["errors"] or summaries[-1]["races"] or 0)
+    if counted and not findings:
+        message = f"{counted} errors are reported in words that cannot be read"
+        findings = (SanitizerFinding(tool=tool, severity=_severity("", tool), message=message),)
+    return ReportReading(findings=findings, complete=True)
+
+
+def _report_text(report: Path, done: ChildResult) -> str:
+    """Return the report: from its own file, where no kernel can print into it."""
+    if report.is_file():
+        return report.read_bytes().decode(errors="replace")
+    return done.stdout + "\n" + done.stderr
 
 
 def find_sanitizer() -> str | None:
@@ -133,12 +174,17 @@ def _finding(first: str, rest: list[str], tool: Tool) -> SanitizerFinding:
     kept = [line for line in rest if not line.startswith(("Saved host backtrace", "Host Frame"))]
     return SanitizerFinding(
         tool=tool,
+        severity=_severity(first, tool),
         message=first.removeprefix("Error: ").removeprefix("Warning: "),
         kernel=place["kernel"].strip() if place else "",
         file=place["file"] or "" if place else "",
         line=int(place["line"] or 0) if place else 0,
         detail="; ".join(kept),
     )
+
+
+def _severity(first: str, tool: Tool) -> Literal["error", "warning"]:
+    return "warning" if tool == "initcheck" or first.startswith("Warning: ") else "error"
 
 
 def _first_line(text: str) -> str:

@@ -106,3 +106,9 @@ def test_the_users_own_count_of_work_makes_no_suspicion(laboratory):
     found = laboratory(cases=cases).time("right", ms=0.5)
     assert found.passed
     assert "suspicious" not in " ".join(found.notes)
+
+
+def test_what_initcheck_says_is_only_noted(laboratory):
+    found = laboratory(full=True).time("right", ms=0.5, finding="initcheck")
+    assert found.passed
+    assert found.notes[-1].endswith("(advisory)")
