@@ -13,6 +13,7 @@ from kernelskill.cli import (
     bench_command,
     check_command,
     doctor_command,
+    evaluator_command,
     init_command,
     run_command,
     skills_command,
@@ -62,6 +63,7 @@ app.command("doctor")(doctor_command.doctor)
 app.command("worker")(worker_command.worker)
 app.command("bench")(bench_command.bench)
 app.add_typer(skills_command.app, name="skills")
+app.add_typer(evaluator_command.app, name="evaluator")
 
 
 def main(arguments: list[str] | None = None) -> None:

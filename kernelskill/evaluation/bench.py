@@ -10,7 +10,8 @@ from pathlib import Path
 from kernelskill.backends.base import Backend, Call, RunOutcome, Unrecordable, Worker
 from kernelskill.errors import HarnessError
 from kernelskill.evaluation.calls import COPY_BYTES, Arrangement
-from kernelskill.evaluation.capabilities import AnyWorker, DirectWorker
+from kernelskill.evaluation.capabilities import AnyWorker, DirectWorker, HistoryBackend
+from kernelskill.schema.base import canonical_json
 from kernelskill.schema.build import Build
 from kernelskill.schema.evaluation import Status
 from kernelskill.schema.launch_plan import LaunchPlan
@@ -34,6 +35,7 @@ class PlanBook:
         self._backend = backend
         self._signature = signature
         self._plans: dict[str, LaunchPlan | Unrecordable] = {}
+        self._histories: dict[str, str] = {}
 
     def plan(self, call: Call) -> LaunchPlan | Unrecordable:
         """Return the plan of a call; a launcher that reports a failure has none."""
@@ -41,6 +43,15 @@ class PlanBook:
         if key not in self._plans:
             self._plans[key] = self._checked(self._backend.record(self.build, self._signature, call))
         return self._plans[key]
+
+    def history(self, call: Call, before: Call) -> str:
+        """Return how a call asks for other work after another one; empty where that is not known."""
+        if not isinstance(self._backend, HistoryBackend):
+            return ""
+        key = canonical_json([call.content_digest(), before.content_digest()])
+        if key not in self._histories:
+            self._histories[key] = self._backend.history(self.build, self._signature, call, before)
+        return self._histories[key]
 
     def _checked(self, plan: LaunchPlan | Unrecordable) -> LaunchPlan | Unrecordable:
         if isinstance(plan, LaunchPlan) and plan.returned and self._signature.returns != "void":
@@ -88,11 +99,21 @@ class Bench:
         worker: A worker that holds the build; closed with the bench.
         folder: Where outputs are written; may be shared with nobody.
         remembers: Whether the program has a memory of its own between calls.
+        plans: What was recorded, where plans are carried out.
     """
 
-    def __init__(self, loader: Loader, worker: AnyWorker, folder: Path, *, remembers: bool = False) -> None:
+    def __init__(
+        self,
+        loader: Loader,
+        worker: AnyWorker,
+        folder: Path,
+        *,
+        remembers: bool = False,
+        plans: PlanBook | None = None,
+    ) -> None:
         self.worker = worker
         self.remembers = remembers
+        self.plans = plans
         self._loader = loader
         self._folder = folder
         folder.mkdir(parents=True, exist_ok=True)

@@ -54,6 +54,14 @@ class DirectBackend(Protocol):
         """Start a worker that runs the launcher itself."""
 
 
+@runtime_checkable
+class HistoryBackend(Protocol):
+    """Can compare what a launcher asks for in a fresh process with what it asks for after another call."""
+
+    def history(self, build: Build, signature: Signature, call: Call, before: Call) -> str:
+        """Return how the two differ; empty where they do not."""
+
+
 class SanitizerFinding(Protocol):
     """One error that a sanitizer reports."""
 

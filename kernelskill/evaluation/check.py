@@ -31,7 +31,18 @@ def check_candidate(protocol: CheckProtocol, bench: Bench, depth: Depth) -> Chec
             report.fail(Status.SANITIZER_ERROR, f"case {case.label}: {report.races[0]}")
             return report
     _compare_precision(protocol, report)
+    if report.status is Status.PASSED:
+        _compare_history(protocol, bench, report)
     return report
+
+
+def _compare_history(protocol: CheckProtocol, bench: Bench, report: CheckReport) -> None:
+    """Refuse a launcher that asks for other work after a call of another case in the same process."""
+    calls = protocol.plain_calls()
+    call, before = calls[-1], next((other for other in calls if other != calls[-1]), calls[-1])
+    reason = bench.plans.history(call, before) if bench.plans is not None else ""
+    if reason:
+        report.fail(Status.NONDETERMINISTIC, f"case {protocol.task.cases[-1].label}: {reason}")
 
 
 def _compare_precision(protocol: CheckProtocol, report: CheckReport) -> None:

@@ -16,7 +16,7 @@ from kernelskill.backends.cuda.direct import DirectWorker
 from kernelskill.backends.cuda.ncu import profile_with_ncu
 from kernelskill.backends.cuda.replay_core import compile_core
 from kernelskill.backends.cuda.sanitizer import SanitizerReport, Tool, sanitize_plan
-from kernelskill.backends.recorder import record
+from kernelskill.backends.recorder import history_matters, record
 from kernelskill.backends.toolchain import Toolchain
 from kernelskill.errors import DeviceUnavailable
 from kernelskill.isolation.build_cache import BuildCache
@@ -92,6 +92,10 @@ class CudaBackend:
     def record(self, build: Build, signature: Signature, call: Call) -> LaunchPlan | Unrecordable:
         """Run the launcher once in the sandbox against the recording runtime."""
         return record(build, signature, call, gpu=self.gpu, toolchain=self.toolchain)
+
+    def history(self, build: Build, signature: Signature, call: Call, before: Call) -> str:
+        """Return how a call asks for other work after another one; empty where it does not."""
+        return history_matters(build, signature, call, before, gpu=self.gpu, toolchain=self.toolchain)
 
     def open(self, build: Build) -> CudaWorker:
         """Start a worker that holds this build.

@@ -15,7 +15,7 @@ from kernelskill.backends.compile import compile_candidate
 from kernelskill.backends.emulated.library import prepare
 from kernelskill.backends.emulated.profile import kernel_profiles
 from kernelskill.backends.emulated.worker import EmulatedWorker
-from kernelskill.backends.recorder import record
+from kernelskill.backends.recorder import history_matters, record
 from kernelskill.backends.toolchain import Toolchain
 from kernelskill.isolation.build_cache import BuildCache
 from kernelskill.resources import cache_dir
@@ -84,6 +84,10 @@ class EmulatedBackend:
     def record(self, build: Build, signature: Signature, call: Call) -> LaunchPlan | Unrecordable:
         """Run the launcher once in the sandbox against the recording runtime."""
         return record(build, signature, call, gpu=self.gpu, toolchain=self._toolchain)
+
+    def history(self, build: Build, signature: Signature, call: Call, before: Call) -> str:
+        """Return how a call asks for other work after another one; empty where it does not."""
+        return history_matters(build, signature, call, before, gpu=self.gpu, toolchain=self._toolchain)
 
     def open(self, build: Build) -> EmulatedWorker:
         """Start a worker that holds this build."""

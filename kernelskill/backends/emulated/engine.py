@@ -46,6 +46,7 @@ class LaunchRequest(ctypes.Structure):
         ("only_sampled", ctypes.c_uint32), ("sampled_count", ctypes.c_uint32),
         ("sampled", ctypes.POINTER(ctypes.c_uint64)), ("sites", ctypes.c_uint64),
         ("basic_blocks", ctypes.c_uint32), ("trace_mode", ctypes.c_uint32), ("workspace", ctypes.c_uint64), ("l1_bytes", ctypes.c_uint64),
+        ("backwards", ctypes.c_uint32),
     )  # fmt: skip
 
 

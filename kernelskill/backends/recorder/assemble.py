@@ -68,7 +68,9 @@ def assemble(
         returned=returned,
         host_calls=_host_calls(operations),
         notes=tuple(notes),
-        escapes=_state(first, second, work_only=True) or _unjoined(operations, blocking),
+        escapes=_state(first, second, work_only=True)
+        or _counts(first, second)
+        or _unjoined(operations, blocking),
     )
 
 
@@ -199,6 +201,19 @@ def _state(first: Transcript, second: Transcript, *, work_only: bool = False) ->
     return ""
 
 
+def _counts(first: Transcript, second: Transcript) -> str:
+    """Say whether the launcher's own data is still changing when the same call is made again and again.
+
+    What the first call sets up once is no matter; a counter or a clock is.
+    """
+    for transcript in (first, second):
+        if len(transcript.own_data) > _SETTLED and any(transcript.own_data[_SETTLED:]):
+            return "the launcher keeps state: every call changes static data of its own"
+    return ""
+
+
+_SETTLED = 2
+"""After so many calls nothing is set up any more."""
 _WORK = frozenset({"launch", "memset", "copy_device", "copy_device_2d", "copy_host", "graph_launch"})
 _NOT_COMPARED = frozenset(
     {"destination", "source", "address", "allocation", "graph", "of", "origin", "id", "stream", "event"}

@@ -13,6 +13,7 @@
 #include "device_memory.h"
 #include "errors.h"
 #include "faults.h"
+#include "own_data.h"
 #include "sandbox.h"
 #include "specification.h"
 #include "streams.h"
@@ -26,10 +27,10 @@ constexpr size_t kClearedStackBytes = 262144;
 
 using Caller = void (*)(void* function, const unsigned char* arguments, long long* result);
 
-std::vector<unsigned char> lay_out_arguments(const std::vector<Allocation*>& buffers) {
-  std::vector<unsigned char> slots(kSlotBytes * (specification.arguments.size() + 1));
+std::vector<unsigned char> lay_out(const std::vector<Argument>& arguments, const std::vector<Allocation*>& buffers) {
+  std::vector<unsigned char> slots(kSlotBytes * (arguments.size() + 1));
   unsigned char* slot = slots.data();
-  for (const Argument& argument : specification.arguments) {
+  for (const Argument& argument : arguments) {
     if (argument.kind == Argument::Kind::pointer) {
       const uint64_t address = buffers.at(argument.buffer)->base + static_cast<uint64_t>(argument.offset);
       std::memcpy(slot, &address, sizeof address);
@@ -95,16 +96,21 @@ int record() {
   std::vector<Allocation*> buffers;
   for (const Buffer& buffer : specification.buffers)
     buffers.push_back(&allocate(buffer.size, Allocation::Kind::buffer, buffer.name));
-  const std::vector<unsigned char> arguments = lay_out_arguments(buffers);
+  std::vector<std::vector<unsigned char>> arguments;
+  for (const std::vector<Argument>& list : specification.arguments) arguments.push_back(lay_out(list, buffers));
   report_faults();
   const std::string prefix = enter_sandbox(specification.root, specification.cpu_seconds);
   Line("ready").write();
   flush_transcript();
   load_stand_ins(prefix + "/missing.so");
   void* host = load(prefix + "/host.so");
+  OwnData own_data(prefix + "/host.so");
   void* function = find_function(host, specification.symbol.c_str());
   const auto caller = reinterpret_cast<Caller>(find_function(load(prefix + "/caller.so"), "kernelskill_call"));
-  for (uint64_t number = 0; number < specification.calls; ++number) call(caller, function, arguments, number);
+  for (uint64_t number = 0; number < specification.calls.size(); ++number) {
+    call(caller, function, arguments.at(specification.calls[number]), number);
+    Line("own_data").number("changed", own_data.changed_since_last_look()).write();
+  }
   Line("end").write();
   flush_transcript();
   leave(0);

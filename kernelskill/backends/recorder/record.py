@@ -58,7 +58,7 @@ def record(
     """
     try:
         program = recorder_program(toolchain)
-        with sandbox_folder(_files(build, signature, toolchain)) as folder:
+        with sandbox_folder(host_files(build, signature, toolchain)) as folder:
 
             def specification(layout: int) -> bytes:
                 return specification_text(
@@ -74,7 +74,8 @@ def record(
     return _readable(_judge(build, signature, call, endings, timeout_s), build)
 
 
-def _files(build: Build, signature: Signature, toolchain: Toolchain) -> dict[str, Path]:
+def host_files(build: Build, signature: Signature, toolchain: Toolchain) -> dict[str, Path]:
+    """Return the files that the sandbox of a recording shows, by the names it gives them."""
     files = {
         "host.so": Path(build.folder) / "host.so",
         "caller.so": caller_library(signature, toolchain),

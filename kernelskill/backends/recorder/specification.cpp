@@ -17,6 +17,8 @@ uint64_t Kernel::allowed_dynamic_shared() const {
 
 namespace {
 
+constexpr uint64_t kMostCalls = 64;
+
 std::string read_everything(int descriptor) {
   std::string text;
   char part[65536];
@@ -93,13 +95,18 @@ void read_line(const std::string& line, Specification& out) {
     buffer.name = rest_of(words);
     out.buffers.push_back(buffer);
   } else if (subject == "argument") {
-    out.arguments.push_back(read_argument(words));
+    out.arguments.back().push_back(read_argument(words));
+  } else if (subject == "other") {
+    out.arguments.emplace_back();
   } else if (subject == "symbol") {
     out.symbol = rest_of(words);
   } else if (subject == "root") {
     out.root = rest_of(words);
   } else if (subject == "run") {
-    words >> out.layout >> out.calls >> out.cpu_seconds;
+    uint64_t count = 0;
+    words >> out.layout >> out.cpu_seconds >> count;
+    out.calls.resize(count < kMostCalls ? count : kMostCalls);
+    for (uint64_t& arguments : out.calls) words >> arguments;
   } else {
     harness_failure("the specification holds an unknown line: " + subject);
   }

@@ -60,11 +60,12 @@ struct Specification {
   std::map<std::string, Kernel> kernels;
   std::map<std::string, uint64_t> variables;  // device variable to size
   std::vector<Buffer> buffers;
-  std::vector<Argument> arguments;
+  // One list of arguments a call that is made; the last is the one that counts.
+  std::vector<std::vector<Argument>> arguments = {{}};
   std::string symbol;
   std::string root;  // the only folder that candidate code may see
   uint64_t layout = 0;
-  uint64_t calls = 1;
+  std::vector<uint64_t> calls;  // which arguments each call is made with
   uint64_t cpu_seconds = 10;
 };
 

@@ -15,15 +15,35 @@ from kernelskill.schema.task import Parameter, Signature
 
 CALLS = 3
 """The first is the plan; the others tell whether the launcher keeps state."""
+EARLIER = "earlier "
+"""Stands before the names of the buffers of a call that is made first."""
 _CAPABILITY = re.compile(r"sm_(\d+)(\d)[a-z]?$")
 _MEMORY_BUS_BITS = 4096
 """No launcher can tell; only the product with the clock is a fact of the GPU."""
 
 
 def specification_text(
-    build: Build, signature: Signature, call: Call, gpu: Gpu, *, root: str, layout: int, timeout_s: float
+    build: Build,
+    signature: Signature,
+    call: Call,
+    gpu: Gpu,
+    *,
+    root: str,
+    layout: int,
+    timeout_s: float,
+    before: Call | None = None,
 ) -> bytes:
     """Return the specification of one recording, as `specification.cpp` reads it.
+
+    Args:
+        build: The kernels and variables.
+        signature: The launcher's parameters.
+        call: Made a few times, or once after `before`.
+        gpu: What the launcher is told.
+        root: The only folder that candidate code may see.
+        layout: 0 or 1.
+        timeout_s: Becomes the limit of processor time.
+        before: A call made first, with buffers of its own.
 
     Raises:
         HarnessError: The call does not match the signature.
@@ -37,9 +57,18 @@ def specification_text(
             f"{kernel.max_threads} {len(kernel.parameters)} {layout_words}"
         )
     lines += [f"variable {variable.name} {variable.size_bytes}" for variable in build.variables]
+    sequence = [0] * CALLS
+    if before is not None:
+        lines += [f"buffer {size} {EARLIER}{name}" for name, size in before.buffers.items()]
+        lines += [_argument_line(parameter, before, 0) for parameter in signature.parameters]
+        lines.append("other")
+        sequence = [0, 1]
+    first = 0 if before is None else len(before.buffers)
     lines += [f"buffer {size} {name}" for name, size in call.buffers.items()]
-    lines += [_argument_line(parameter, call) for parameter in signature.parameters]
-    lines += [f"symbol {ENTRY_SYMBOL}", f"root {root}", f"run {layout} {CALLS} {math.ceil(timeout_s) + 1}"]
+    lines += [_argument_line(parameter, call, first) for parameter in signature.parameters]
+    lines += [f"symbol {ENTRY_SYMBOL}", f"root {root}"]
+    words = " ".join(map(str, [layout, math.ceil(timeout_s) + 1, len(sequence), *sequence]))
+    lines.append(f"run {words}")
     return ("\n".join(lines) + "\n").encode()
 
 
@@ -66,7 +95,7 @@ def _gpu_line(gpu: Gpu) -> str:
     return f"gpu {' '.join(map(str, facts))} {gpu.name}"
 
 
-def _argument_line(parameter: Parameter, call: Call) -> str:
+def _argument_line(parameter: Parameter, call: Call, first_buffer: int) -> str:
     if parameter.kind == "stream":
         return "argument stream"
     if parameter.kind == "pointer":
@@ -75,7 +104,7 @@ def _argument_line(parameter: Parameter, call: Call) -> str:
         place = call.pointers[parameter.name]
         if place.buffer not in call.buffers:
             raise HarnessError(f"the pointer {parameter.name!r} points into no buffer of the call")
-        return f"argument pointer {list(call.buffers).index(place.buffer)} {place.offset}"
+        return f"argument pointer {first_buffer + list(call.buffers).index(place.buffer)} {place.offset}"
     if parameter.name not in call.scalars:
         raise HarnessError(f"the call gives no value for {parameter.name!r}")
     return f"argument bytes {scalar_bytes(parameter, call.scalars[parameter.name]).hex()}"

@@ -39,6 +39,8 @@ class Transcript:
     """First and last address of host memory that `cudaMallocHost` gave."""
     notes: list[str] = field(default_factory=list)
     """Of the time until the first return."""
+    own_data: list[int] = field(default_factory=list)
+    """Words of its own memory that each call changed, addresses left out."""
     ending: Line | None = None
     """The line that ended the recording early: `refuse`, `harness`, `fault` or `system_call`."""
 
@@ -93,10 +95,17 @@ def _sort(line: Line, transcript: Transcript) -> None:
         transcript.calls.append(RecordedCall())
     elif kind == "return" and call is not None and call.returned is None:
         call.returned = line
-    elif kind == "ready":
-        transcript.ready = True
+    elif kind in ("own_data", "ready"):
+        _state(line, transcript)
     elif kind != "end":
         (call.lines if call is not None else transcript.loading).append(line)
+
+
+def _state(line: Line, transcript: Transcript) -> None:
+    if line["op"] == "ready":
+        transcript.ready = True
+    else:
+        transcript.own_data.append(number(line, "changed"))
 
 
 def _allocation(line: Line, transcript: Transcript) -> None:

@@ -32,6 +32,7 @@ struct LaunchRequest {
   uint32_t trace_mode;   // 1 races, 2 accesses, 3 both
   uint64_t workspace;
   uint64_t l1_bytes;     // of the first-level cache that one block may count on
+  uint32_t backwards;    // whether the last block comes first
 };
 
 struct Engine {

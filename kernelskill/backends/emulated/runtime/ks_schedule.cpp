@@ -175,8 +175,8 @@ static void block_start(Worker* w, BlockState* b, uint64_t index, bool traced) {
   uint64_t shared = (uint64_t)launch.static_shared + launch.dynamic_shared;
   b->shared_storage.resize(shared + 256);
   uint8_t* base = (uint8_t*)(((uintptr_t)b->shared_storage.data() + 127) & ~uintptr_t(127));
-  // Shared memory starts with an odd pattern: reading it before writing must not look right by luck.
-  memset(base, 0xAB, shared);
+  // Shared memory starts with a large value of every type: reading it before writing must not look right by luck.
+  memset(base, 0x7B, shared);
   b->threads.resize(count);
   b->warp_live.assign(warps, 0);
   b->frames.resize((uint64_t)warps * 1024);
@@ -295,7 +295,7 @@ static void block_end(Worker* w, BlockState* b) {
   b->trace = {nullptr, trace_delete};
 }
 
-// Hands out the blocks of the launch in order.
+// Hands out the blocks of the launch in order, or from the last to the first.
 class Queue {
  public:
   explicit Queue(const LaunchRequest& launch) : launch_(launch) {
@@ -305,7 +305,7 @@ class Queue {
   bool next(uint64_t& index, bool& traced) {
     uint64_t k = next_.fetch_add(1);
     if (k >= total_) return false;
-    index = launch_.only_sampled ? launch_.sampled[k] : k;
+    index = launch_.only_sampled ? launch_.sampled[k] : launch_.backwards ? total_ - 1 - k : k;
     const uint64_t* end = launch_.sampled + launch_.sampled_count;
     traced = launch_.traced && std::binary_search(launch_.sampled, end, index);
     return true;
