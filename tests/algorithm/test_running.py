@@ -231,11 +231,12 @@ def changed_kernels(count: int) -> Iterator[str]:
         "number": ["0.f", "1.f", "2.f", "(j + 1)", "j", "-INFINITY"],
         "operator": ["+", "-", "*", "/"],
         "comparison": ["<", ">", "<=", ">=", "==", "!="],
-        "function": ["expf", "exp2f", "fmaxf", "fminf", "__expf"],
+        "power": ["expf", "exp2f", "__expf"],
+        "extremum": ["fmaxf", "fminf"],
     }
     tokens = re.compile(
-        r"(?P<function>\b\w+f\b(?=\())|(?P<number>(?<![\w.])\d+\.?\w*)|(?P<name>\b[a-z]\w*\b)|"
-        r"(?P<comparison>[<>=!]=|(?<!<)[<>](?!<))|(?P<operator>(?<![+*/-])[-+*/](?![=+-]))"
+        r"\[[^]]*\]|(?P<power>\b_*exp2?f\b(?=\())|(?P<extremum>\bfm(?:ax|in)f\b(?=\())|"
+        r"(?P<number>(?<![\w.])\d+\.?\w*)|(?P<name>\b[a-z]\w*\b)|(?P<comparison>[<>=!]=|(?<!<)[<>](?!<))|(?P<operator>(?<![+*/-])[-+*/](?![=+-]))"
     )
     bodies = sorted(KERNELS.values())
     for _ in range(count):
@@ -244,11 +245,11 @@ def changed_kernels(count: int) -> Iterator[str]:
         found = [
             m
             for m in tokens.finditer(body, start, body.index("}", start))
-            if m.group() not in ("float", "if", "else", "continue")
+            if m.lastgroup and m.group() not in ("float", "if", "else", "continue")
         ]
         for match in sorted(rng.choice(len(found), size=rng.integers(1, 3), replace=False), reverse=True):
             token = found[match]
-            choices = others[token.lastgroup or "name"]
+            choices = others[str(token.lastgroup)]
             body = body[: token.start()] + str(rng.choice(choices)) + body[token.end() :]
         yield body
 

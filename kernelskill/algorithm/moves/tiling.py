@@ -161,14 +161,15 @@ class WideAccess:
         return checked(Plan(plan.algorithm, replace(plan.schedule, axes=tuple(changed))))
 
 
+_TENSOR_TILES = ("128x128", "64x64", "128x64", "64x128", "32x32", "256x128", "128x256")
+
+
 class UseTensorCores:
     """Multiply fragments of staged half-precision operands on tensor cores, sums in floats."""
 
     def options(self, plan: Plan) -> tuple[Option, ...]:
         offered = (
-            Option(
-                "tile", ("128x128", "64x64", "128x64", "64x128", "32x32"), "points of a block: rows x columns"
-            ),
+            Option("tile", _TENSOR_TILES, "points of a block: rows x columns"),
             Option("warps", ("2x4", "4x2", "2x2", "1x2"), "warps of a block: rows x columns"),
             Option("depth", ("32", "16", "64"), "steps staged together"),
         )

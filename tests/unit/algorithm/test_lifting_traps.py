@@ -196,8 +196,25 @@ def test_atomics_that_every_thread_repeats_are_refused() -> None:
     assert "repeats the same atomic" in refusal(f"{kernel('atomicAdd(c, a[i]);')}\n{launch}")
 
 
-def test_dynamic_shared_memory_is_refused() -> None:
-    assert "shared memory" in refusal(f"{kernel('c[i] = a[i];')}\n{LAUNCH.replace('128>>>', '128, 64>>>')}")
+@pytest.mark.parametrize(
+    ("statements", "words"),
+    [
+        ("extern __shared__ float s[]; s[threadIdx.x] = a[i]; c[i] = s[0];", "cooperative"),
+        (
+            "extern __shared__ float s[]; extern __shared__ int t[]; s[threadIdx.x] = a[i]; __syncthreads(); c[i] = s[0];",
+            "another array",
+        ),
+        (
+            "extern __shared__ float s[]; int* t = (int*)s; t[threadIdx.x] = 1; __syncthreads(); c[i] = s[0];",
+            "read as int",
+        ),
+        ("extern __shared__ float4 s[]; c[i] = a[i];", "not understood"),
+    ],
+)
+def test_dynamic_shared_memory_that_is_not_one_array_is_refused(statements: str, words: str) -> None:
+    launch = LAUNCH.replace("128>>>", "128, 512>>>")
+    whole_blocks = kernel(statements).replace("if (i >= n) return;", "")
+    assert words in refusal(f"{whole_blocks}\n{launch}")
 
 
 def test_loops_that_only_some_threads_reach_are_not_shared() -> None:

@@ -138,12 +138,30 @@ def test_moves_that_do_not_apply_say_why(library: SkillLibrary, step: Step, reas
     assert reason in refusals[0].reason
 
 
-def test_tiles_beyond_shared_memory_are_refused(library: SkillLibrary) -> None:
+def test_large_tiles_go_to_dynamic_shared_memory(library: SkillLibrary) -> None:
     tiled = apply_step(candidate(), TILE, library, CONTEXT).candidate
     parameters = (("depth", "32"), ("points", "8x8"), ("threads", "16x16"))
     blocked = apply_step(tiled, BLOCK.model_copy(update={"parameters": parameters}), library, CONTEXT)
-    with pytest.raises(SkillRefused, match="bytes of shared memory"):
-        apply_step(blocked.candidate, COPY, library, CONTEXT)
+    text = apply_step(blocked.candidate, COPY, library, CONTEXT).candidate.files[0].text
+    assert "extern __shared__" in text
+    asked = text.index(
+        "cudaFuncSetAttribute(product, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes)"
+    )
+    assert asked < text.index("product<<<")
+    assert "kThreads, kSharedBytes" in text[asked:]
+
+
+def test_a_kernel_whose_attributes_are_set_does_not_become_a_template(library: SkillLibrary) -> None:
+    line = "    cudaFuncSetAttribute(product, cudaFuncAttributePreferredSharedMemoryCarveout, 50);\n    product<<<"
+    tiled = apply_step(candidate(PRODUCT.replace("    product<<<", line)), TILE, library, CONTEXT).candidate
+    blocked = apply_step(tiled, BLOCK, library, CONTEXT).candidate
+    with pytest.raises(SkillRefused, match="named in other places"):
+        apply_step(
+            blocked,
+            Step(skill="memory/wide_tile_access", site="product", parameters=(("vector", "4"),)),
+            library,
+            CONTEXT,
+        )
 
 
 def test_a_locked_kernel_is_left_alone(library: SkillLibrary) -> None:
