@@ -256,6 +256,10 @@ class LocalEvaluator:
             return unpermitted(evaluation, build, refusal, tuple(seconds))
         with self._watch("data", seconds):
             demands = self.demands(pool)
+            is_original = request.candidate.digest == self.task.original
+            if is_original:
+                # Its races excuse those of no candidate: an original that races is refused itself.
+                demands = demands.model_copy(update={"races": False})
             protocol = self._protocol_of(pool, demands)
             refused = self._workshop.must_run_directly(build, protocol.plain_calls())
         with self._hold("check", seconds), self._workshop.bench(build, directly=bool(refused)) as bench:
@@ -263,7 +267,8 @@ class LocalEvaluator:
         plan = self._workshop.plans(build).plan(protocol.plain_call(self.task.timed_cases[0]))
         if isinstance(plan, Unrecordable) and not refused:
             report.fail(plan.status, f"case {self.task.timed_cases[0].label}: {plan.reason}")
-        if request.fresh and report.status is Status.PASSED:
+        sanitized = request.fresh or (is_original and isinstance(self._backend, SanitizingBackend))
+        if sanitized and report.status is Status.PASSED:
             with self._hold("sanitize", seconds):
                 sanitize(self._workshop, protocol, build, self._workshop.build(self.original), report)
         notes = [f"the launcher ran itself, since it cannot be recorded: {refused.reason}"] if refused else []

@@ -12,6 +12,7 @@ from kernelskill.evaluation import calls
 from kernelskill.evaluation.bench import Bench
 from kernelskill.evaluation.case_run import POISONS
 from kernelskill.evaluation.protocol import CheckProtocol
+from kernelskill.evaluation.timed_values import TimedValues
 from kernelskill.evaluation.timing import (
     SoleTiming,
     TimingFailure,
@@ -88,8 +89,11 @@ class TimeStage:
                 refused = self._prepare(mine, case)
                 if refused is not None:
                     return report.fail(refused.status, f"case {case.label}: {refused.reason}")
+                sides = (mine,) if theirs is None else (theirs, mine)
+                rotations = rules.rotations if theirs is not None else 1
+                values = TimedValues(self._protocol, case, sides, rotations=rotations)
                 outcome = (
-                    self._in_turns(case, mine, theirs, report, rules)
+                    self._in_turns(case, sides, report, rules, values)
                     if theirs
                     else self._alone(case, candidate, mine, report)
                 )
@@ -97,7 +101,8 @@ class TimeStage:
                     return report.fail(outcome.status, f"case {case.label}, while timed: {outcome.detail}")
                 if theirs is None and incumbent is not None:
                     self._compare_estimates(case, incumbent, report)
-                wrong = self._still_right(case, mine)
+                # An estimate runs only a part of the grid.
+                wrong = "" if self._evidence == "estimated" else values.what_is_wrong()
                 if wrong:
                     return report.fail(Status.NONDETERMINISTIC, wrong)
         return report
@@ -109,13 +114,19 @@ class TimeStage:
         return any(self._workshop.must_run_directly(side, calls_of_all) is not None for side in sides)
 
     def _in_turns(
-        self, case: Case, mine: Bench, theirs: Bench, report: TimeReport, rules: TimingRules
+        self,
+        case: Case,
+        sides: tuple[Bench, ...],
+        report: TimeReport,
+        rules: TimingRules,
+        values: TimedValues,
     ) -> RunOutcome | None:
         """Time both sides on one case; returns how the candidate failed, if it did."""
+        theirs, mine = sides
         refused = self._prepare(theirs, case)
         if refused is not None:
             raise HarnessError(f"the incumbent gives no plan for case {case.label}: {refused.reason}")
-        found = time_in_turns(case.index, theirs.worker, mine.worker, rules, self._protocol.clock)
+        found = time_in_turns(case.index, theirs.worker, mine.worker, rules, self._protocol.clock, values)
         if isinstance(found, TimingFailure):
             return found.outcome
         report.timings.append(found.candidate)
@@ -181,15 +192,3 @@ class TimeStage:
             poison=POISONS[1],
             guard_bytes=self._protocol.rules.guard_bytes,
         )
-
-    def _still_right(self, case: Case, bench: Bench) -> str:
-        """Compare the outputs that the last timed run left; an estimate runs only a part of the grid."""
-        if self._evidence == "estimated":
-            return ""
-        trial = self._protocol.trial(case, 0)
-        arrangement = calls.plain(trial.extents, trial.bundle.scalars)
-        outputs = {name: bench.read(arrangement, name, "timed").path for name in self._protocol.task.outputs}
-        finding = self._protocol.compare(trial, outputs)
-        if finding.status is Status.PASSED:
-            return ""
-        return f"case {case.label}, right before and wrong after timing: {finding.detail}"

@@ -268,6 +268,7 @@ class ScriptedWorker:
         self.backend, self.build, self.text = backend, build, text
         self.behaviour, self.settings = words(text)
         self.runs = 0
+        self.timed_runs = 0
         self.number = backend.opened
         self.globals: dict[str, Any] = {}
         self.broken = False
@@ -502,6 +503,15 @@ def wrong_directly(worker: ScriptedWorker, x: Memory, y: Memory, n: int) -> RunO
     return tail(worker, x, y, n) if worker.direct else right(worker, x, y, n)
 
 
+def lazy_at_first(worker: ScriptedWorker, x: Memory, y: Memory, n: int) -> RunOutcome:
+    """Write nothing while timed, but for the last runs."""
+    right(worker, x, y, n)
+    worker.timed_runs += bool(worker.globals.get("timed"))
+    if worker.globals.get("timed") and worker.timed_runs < int(worker.settings["runs"]):
+        y.floats(n)[:] = 0
+    return PASSED
+
+
 def dies(worker: ScriptedWorker, x: Memory, y: Memory, n: int) -> RunOutcome:
     """End the worker as often as `deaths=` says, over all workers."""
     died = worker.backend.deaths.get(worker.build.key, 0)
@@ -521,7 +531,7 @@ BEHAVIOURS: dict[str, Behaviour] = {
     for f in (
         right, stale, tail, strided, nan, modifies_input, out_of_bounds, before_start, flaky, noisy, coarse,
         hangs, hangs_large, exhausts, faults, cached, needs_alignment, clears_first, by_address, spots_poison, racy,
-        wrong_when_timed, wrong_later, wrong_directly, dies, slow,
+        wrong_when_timed, wrong_later, wrong_directly, lazy_at_first, dies, slow,
     )
 }  # fmt: skip
 BEHAVIOURS["breaks_when_timed"] = BEHAVIOURS["reads_back"] = right

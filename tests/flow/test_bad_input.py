@@ -60,6 +60,21 @@ def write(folder: Path, kernel: str = KERNEL, test: str = TEST) -> tuple[Path, P
     return folder / "kernel.cu", folder / "test.py"
 
 
+RACE = """\
+__global__ void scale_kernel(const float *x, float *y, int n)
+{
+    __shared__ float tile[256];
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    tile[threadIdx.x] = i < n ? x[i] : 0.0f;
+    if (i < n) y[i] = tile[threadIdx.x] + tile[(threadIdx.x + 32) % 256] * 0.0f + x[i];
+}
+
+extern "C" void scale(const float *x, float *y, int n)
+{
+    scale_kernel<<<(n + 255) / 256, 256>>>(x, y, n);
+}
+"""
+
 BAD = {
     "does not compile": (KERNEL.replace("2.0f * x[i]", "2.0f * q[i]"), TEST, ["kernel.cu:4", "q"]),
     "no launcher": ("__device__ int f() { return 1; }\n", TEST, ["launcher"]),
@@ -81,6 +96,12 @@ BAD = {
     ),
     "reference raises": (KERNEL, TEST.replace("2 * x", "1 / 0"), ["division by zero"]),
     "original is wrong": (KERNEL.replace("2.0f * x[i]", "3.0f * x[i]"), TEST, ["y[0]", "expected"]),
+    "original writes past the end": (
+        KERNEL.replace("i < n", "i <= n").replace("n + 255", "n + 256"),
+        TEST,
+        ["out_of_bounds", "n=1", "buffer"],
+    ),
+    "original races": (RACE, TEST, ["sanitizer_error", "n=1", "race:", "line 6"]),
     "weak test": (KERNEL, TEST + "\nTOLERANCE = dict(rtol=1e9, atol=1e9)\n", ["zeros"]),
 }
 

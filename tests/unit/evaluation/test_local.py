@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import time
 
 import pytest
@@ -17,7 +18,7 @@ from kernelskill.evaluation.seeds import SeedFile
 from kernelskill.evaluation.store import EvaluationStore
 from kernelskill.runs import SystemClock
 from kernelskill.schema.evaluation import Request, Status, VerdictKind
-from kernelskill.schema.task import Promise
+from kernelskill.schema.task import Allowance, Case, Promise, Tolerance
 from kernelskill.tasks.process import TestProcess
 from kernelskill.tasks.testsource import read_test_source
 
@@ -130,7 +131,7 @@ def test_timing_reuses_the_check_and_adds_its_own_stage(laboratory):
     ("behaviour", "status", "detail"),
     [
         ("tail", Status.INCORRECT, "the tail"),
-        ("wrong_when_timed", Status.NONDETERMINISTIC, "right before and wrong after timing"),
+        ("wrong_when_timed", Status.NONDETERMINISTIC, "right before and wrong while timed"),
         ("breaks_when_timed", Status.RUNTIME_ERROR, "while timed: an illegal address"),
     ],
 )
@@ -223,6 +224,8 @@ def test_baseline_tells_the_noise_of_the_clock(laboratory):
         ),
         ("compile_error", "the original kernel ends with compile_error: kernel.cu:3: expected a ';'"),
         ("unsupported", "the original kernel ends with unsupported: case n=1: cannot: unsupported"),
+        ("out_of_bounds", "the original kernel ends with out_of_bounds: case n=1: wrote outside y"),
+        ("racy", "the original kernel ends with sanitizer_error: case n=1: race: k.cu:7 and k.cu:9"),
     ],
 )
 def test_a_wrong_original_is_the_users_to_correct(laboratory, behaviour, text):
@@ -230,6 +233,44 @@ def test_a_wrong_original_is_the_users_to_correct(laboratory, behaviour, text):
     with pytest.raises(TaskError, match=text) as caught:
         establish_baseline(lab.evaluator, lab.task, lab.original, seed_pool=lab.pool.digest)
     assert caught.value.remedy
+
+
+def test_an_original_that_the_sanitizer_objects_to_is_refused(laboratory):
+    lab = laboratory("right", full=True, settings={"finding": "racecheck"})
+    with pytest.raises(TaskError, match="ends with sanitizer_error: case n=1000: racecheck: Invalid"):
+        establish_baseline(lab.evaluator, lab.task, lab.original, seed_pool=lab.pool.digest)
+
+
+LOOSE = {"y": Tolerance(rtol=1e-2, atol=1e-2)}
+
+
+def test_an_error_far_beyond_the_originals_own_is_refused_though_the_tolerance_allows_it(laboratory):
+    lab = laboratory(tolerances=LOOSE)
+    found = lab.check("coarse", error=1e-3)
+    assert found.status is Status.INCORRECT
+    assert re.fullmatch(
+        r"case n=\d+: y errs by 0.001, \d+ times as much as the original \(\S+\); "
+        r"only ALLOW = \{'lower_precision'\} in the tests permits that",
+        found.detail,
+    )
+    assert lab.check("coarse", error=1e-7).notes == ()
+    noted = lab.check("coarse", error=4e-5)
+    assert noted.passed
+    assert "times as much as the original" in noted.notes[0]
+
+
+def test_lower_precision_that_is_allowed_is_noted(laboratory):
+    found = laboratory(tolerances=LOOSE, allow=frozenset({Allowance.LOWER_PRECISION})).check(
+        "coarse", error=1e-3
+    )
+    assert found.passed
+    assert "y errs by 0.001" in found.notes[0]
+
+
+def test_an_original_that_errs_itself_leaves_room_to_others(laboratory):
+    lab = laboratory("coarse", settings={"error": 1e-4}, tolerances=LOOSE)
+    assert lab.check("coarse", error=9e-4).notes == ()
+    assert lab.check("right").notes == ()
 
 
 def test_a_baseline_on_a_dying_worker_is_a_harness_error(laboratory):
