@@ -12,7 +12,7 @@ import shutil
 import time
 from pathlib import Path
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from kernelskill.backends.composition import disassemble, find_constructs
 from kernelskill.backends.cubin import machine_code_digest, read_cubin
@@ -26,10 +26,11 @@ from kernelskill.backends.diagnostics import (
 from kernelskill.backends.elf import ElfFile
 from kernelskill.backends.entry import ENTRY_FILE, SOURCES, entry_source
 from kernelskill.backends.flags import check_flags, named_paths
+from kernelskill.backends.inputs import are_unchanged, recorded_inputs, states
 from kernelskill.backends.ptxas_log import KernelUsage, parse_usage
 from kernelskill.backends.sandbox import run_compiler, write_text, written_sources
 from kernelskill.backends.toolchain import Toolchain
-from kernelskill.errors import ArtifactCorrupt
+from kernelskill.errors import ArtifactCorrupt, HarnessError
 from kernelskill.isolation.build_cache import BuildCache
 from kernelskill.isolation.child import ChildResult
 from kernelskill.schema.base import canonical_json, sha256_bytes, sha256_text
@@ -37,10 +38,14 @@ from kernelskill.schema.build import Build, BuildFailure, KernelResources
 from kernelskill.schema.candidate import Candidate
 from kernelskill.schema.task import Signature
 
-_VERSION = 3
+_VERSION = 4
 """Raised whenever a build of the same inputs would come out otherwise."""
+_CHANGES = 8
+"""How many states of the included files are followed before we give up."""
 _RECORD = "build.json"
+_INPUTS = "inputs.json"
 _FAILURE = "failure.json"
+_STATES = TypeAdapter(dict[str, str])
 _HOST_FLAGS = "-fPIC,-fno-tree-sra,-ftrivial-auto-var-init=zero"
 """The last two clear the padding of structs that are passed to kernels, which would else be garbage."""
 
@@ -90,13 +95,23 @@ def compile_candidate(
         HarnessError: It could not be started.
     """
     check_flags(flags)
-    key = build_key(candidate, signature, flags=flags, architecture=architecture, compiler=toolchain.compiler)
-    job = _Job(candidate, signature, flags, architecture, toolchain, key, timeout_s)
-    try:
-        folder = cache.get_or_build(key, job.build_into)
-    except _NotKept as end:
-        return end.failure
-    return _read_back(folder)
+    first = build_key(
+        candidate, signature, flags=flags, architecture=architecture, compiler=toolchain.compiler
+    )
+    key = first
+    for _ in range(_CHANGES):
+        job = _Job(candidate, signature, flags, architecture, toolchain, key, timeout_s)
+        try:
+            folder = cache.get_or_build(key, job.build_into)
+        except _NotKept as end:
+            return end.failure
+        inputs = _inputs_of(folder)
+        if are_unchanged(inputs, toolchain):
+            return _read_back(folder)
+        # Included files are others now than they were for this build: it stays for when they change back.
+        cache.release(key)
+        key = sha256_text(canonical_json([first, states(inputs, toolchain)]))
+    raise HarnessError("files that the kernel includes kept changing while it was compiled")
 
 
 class _NotKept(Exception):
@@ -128,10 +143,12 @@ class _Job:
         self._key = key
         self._timeout_s = timeout_s
         self._commands: list[str] = []
+        self._began = 0.0
 
     def build_into(self, published: Path) -> None:
         """Fill a folder of the cache with a build, or with the record of its failure."""
         started = time.monotonic()
+        self._began = time.time()
         entry = {ENTRY_FILE: entry_source(self._candidate, self._signature)}
         with written_sources(self._candidate, entry, name=self._key[:24]) as work:
             nvcc = self._run(self._nvcc_command(), work, self._timeout_s)
@@ -185,7 +202,7 @@ class _Job:
             commands=self._shown_commands(published),
             timed_out=result.timed_out,
         )
-        if result.timed_out or result.returncode < 0 or compiler_was_killed(log):
+        if named_paths(self._flags) or result.timed_out or result.returncode < 0 or compiler_was_killed(log):
             raise _NotKept(failure)
         (published / _FAILURE).write_text(failure.canonical(), encoding="utf-8")
         self._keep_sources(published, work)
@@ -223,6 +240,8 @@ class _Job:
         (published / "host.so").write_bytes(host)
         shutil.copyfile(work / "host.o", published / "host.o", follow_symlinks=False)
         self._keep_sources(published, work)
+        inputs = recorded_inputs(work, self._flags, self._toolchain, self._began)
+        (published / _INPUTS).write_text(canonical_json(inputs), encoding="utf-8")
         (published / _RECORD).write_text(build.canonical(), encoding="utf-8")
 
     def _keep_sources(self, published: Path, work: Path) -> None:
@@ -259,6 +278,18 @@ def _with_usage(kernel: KernelResources, usage: KernelUsage | None) -> KernelRes
             "spill_load_bytes": usage.spill_load_bytes,
         }
     )
+
+
+def _inputs_of(folder: Path) -> dict[str, str]:
+    """Return what a build read from outside; nothing for the record of a failure."""
+    try:
+        return _STATES.validate_json((folder / _INPUTS).read_bytes())
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValidationError) as error:
+        raise ArtifactCorrupt(
+            f"the build in {str(folder)!r} cannot be read back", remedy="delete that folder"
+        ) from error
 
 
 def _read_back(folder: Path) -> Build | BuildFailure:

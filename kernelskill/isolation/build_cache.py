@@ -122,7 +122,8 @@ class BuildCache:
         return True
 
     def _sweep(self) -> None:
-        """Remove what killed processes left half-built or half-removed."""
+        """Remove what killed processes left: half-built or half-removed folders, and their lists of keys."""
+        self._users.everybody()
         for rest in (self._root / "trash").iterdir():
             shutil.rmtree(rest, ignore_errors=True)
         for rest in (self._root / "building").iterdir():
