@@ -18,7 +18,7 @@ from kernelskill.evaluation.seeds import SeedFile
 from kernelskill.evaluation.store import EvaluationStore
 from kernelskill.runs import SystemClock
 from kernelskill.schema.evaluation import Request, Status, VerdictKind
-from kernelskill.schema.task import Allowance, Case, Promise, Tolerance
+from kernelskill.schema.task import Allowance, Promise, Tolerance
 from kernelskill.tasks.process import TestProcess
 from kernelskill.tasks.testsource import read_test_source
 
