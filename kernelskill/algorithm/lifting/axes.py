@@ -32,7 +32,38 @@ def make_axes(draft: Draft, launch: LaunchBinding) -> None:
     for dimension, block, grid in zip("xyz", launch.block, launch.grid, strict=True):
         draft.substitute({f"blockDim.{dimension}": block, f"gridDim.{dimension}": grid})
     draft.simplify()
+    if draft.joined:
+        _fold_loops(draft)
     _fold_blocks(draft)
+
+
+def _fold_loops(draft: Draft) -> None:
+    """Make one axis of a thread index and the loop in which each thread takes every so many rows of a tile."""
+    for loop in draft.stores[0].loops:
+        count = integers.value_of(loop.upper)
+        if count is None or integers.value_of(loop.lower) != 0:
+            continue
+        if not all(loop in store.loops for store in draft.stores):
+            continue
+        for inner in list(draft.axes.values()):
+            length = integers.value_of(inner.upper)
+            if length is None or integers.value_of(inner.lower) != 0:
+                continue
+            both = f"{inner.name}+{loop.name}"
+            trial = Draft(list(draft.stores), dict(draft.axes), list(draft.named))
+            start = integers.multiply(loop.symbol, integers.constant(length))
+            trial.substitute({inner.name: integers.subtract(Sym(both), start)})
+            if trial.depends_on(loop.name) or trial.depends_on(inner.name):
+                continue
+            draft.stores = [
+                replace(store, loops=tuple(each for each in store.loops if each.name != loop.name))
+                for store in trial.stores
+            ]
+            draft.named = trial.named
+            del draft.axes[inner.name]
+            upper = integers.constant(count * length)
+            draft.axes[both] = Axis(both, integers.constant(0), upper, None, inner.kind)
+            break
 
 
 def _fold_blocks(draft: Draft) -> None:

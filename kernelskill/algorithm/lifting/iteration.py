@@ -59,6 +59,7 @@ class Iteration:
     """The stores of an iteration to each cell."""
     first_read: int = -1
     first_store: int = 0
+    first_shared_read: int = 0
     began: dict[int, Value | None] = field(default_factory=dict)
 
     @property
@@ -88,7 +89,7 @@ class Iteration:
             machine.set_scalar(slot, _moved(machine.scalar_at(slot), integers.multiply(amount, done)))
         machine.stores = [store for store in machine.stores if store.buffer not in self.clobbered]
         machine.stores += [cell.assumed(machine.loops) for cell in self.cells]
-        self.first_store = len(machine.stores)
+        self.first_store, self.first_shared_read = len(machine.stores), len(machine.shared_reads)
         self.began = dict(machine.slots)
 
     @property
@@ -257,9 +258,10 @@ class Iteration:
         for entry in self.stores:
             if any(cell.is_target(entry) for cell in self.cells) or entry in self.totals.values():
                 continue
-            if is_shared(entry.buffer):
-                if self.header.shared:
-                    found.append(entry)
+            if is_shared(entry.buffer) and self.header.shared:
+                found.append(entry)
+                continue
+            if is_shared(entry.buffer) and not self._only_stores(entry.buffer):
                 continue
             if entry.index.depends_on(*closer.carried):
                 reason = f"{entry.buffer} is stored to at a place that the loop computes step by step"
@@ -275,6 +277,10 @@ class Iteration:
                 )
             found.append(replace(entry, value=known[0], guard=tuple(known[1:])))
         return found
+
+    def _only_stores(self, buffer: str) -> bool:
+        """Whether iterations fill shared memory and none of them reads it."""
+        return all(read.buffer != buffer for read in self.machine.shared_reads[self.first_shared_read :])
 
     def _after(self, slot: Slot, closer: Closer) -> Value:
         name = self.machine.variables[slot[0]].name

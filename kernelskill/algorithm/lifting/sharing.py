@@ -74,7 +74,42 @@ def _published(machine: Machine, store: Store) -> Store:
         machine.ranges[loop.name] = machine.ranges[name]
         store = _with(machine, store, {name: loop.symbol})
         store = _chosen(machine, replace(store, loops=(*store.loops, loop)), loop)
+    return _joined(machine, store)
+
+
+def _joined(machine: Machine, store: Store) -> Store:
+    """Make one loop of two that count through rows together: `for (r = 0; r < 32; r += 8)` over 8 threads."""
+    own = [loop for loop in store.loops if loop not in machine.loops]
+    for outer in own:
+        for inner in own:
+            joined = _pair(machine, store, outer, inner) if outer != inner else None
+            if joined is not None:
+                return _joined(machine, joined)
     return store
+
+
+def _pair(machine: Machine, store: Store, outer: Loop, inner: Loop) -> Store | None:
+    """Put `inner = whole - length * outer` everywhere; right where `outer` then drops out."""
+    length, count = integers.value_of(inner.upper), integers.value_of(outer.upper)
+    starts = integers.value_of(inner.lower), integers.value_of(outer.lower)
+    if length is None or count is None or starts != (0, 0) or length < 1 or count < 1:
+        return None
+    whole = Loop(
+        machine.fresh(inner.name.split("@")[0]), inner.lower, integers.constant(count * length), inner.kind
+    )
+    scaled = integers.multiply(outer.symbol, integers.constant(length))
+    moved = _with(machine, store, {inner.name: integers.subtract(whole.symbol, scaled)})
+    loops = tuple(whole if loop == inner else loop for loop in moved.loops if loop != outer)
+    parts = (
+        moved.index,
+        moved.value,
+        *moved.guard,
+        *(bound for loop in loops for bound in (loop.lower, loop.upper)),
+    )
+    if any(part.depends_on(outer.name, inner.name) for part in parts):
+        return None
+    machine.ranges[whole.name] = (whole.lower, whole.upper)
+    return replace(moved, loops=loops)
 
 
 def _with(machine: Machine, store: Store, values: dict[str, Expression]) -> Store:

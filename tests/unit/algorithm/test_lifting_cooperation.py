@@ -164,3 +164,49 @@ __global__ void k(const int* x, int* y) {
 extern "C" void f(const int* x, int* y, int n) { k<<<n, 512>>>(x, y); }
 """
     assert "cooperative" in refusal(source)
+
+
+STRIPS = """
+__global__ void k(const float* in, float* out, int rows, int cols) {
+    __shared__ float tile[32][33];
+    int x = blockIdx.x * 32 + threadIdx.x, y = blockIdx.y * 32 + threadIdx.y;
+    for (int j = 0; j < 32; j += 8) if (x < cols && y + j < rows) tile[threadIdx.y + j][threadIdx.x] = in[(y + j) * cols + x];
+    __syncthreads();
+    x = blockIdx.y * 32 + threadIdx.x; y = blockIdx.x * 32 + threadIdx.y;
+    for (int j = 0; j < 32; j += 8) if (x < rows && y + j < cols) out[(y + j) * rows + x] = tile[threadIdx.x][threadIdx.y + j];
+}
+extern "C" void f(const float* in, float* out, int rows, int cols) {
+    k<<<dim3((cols + 31) / 32, (rows + 31) / 32), dim3(32, 8)>>>(in, out, rows, cols);
+}
+"""
+
+
+def test_tiles_that_are_filled_in_strips_are_copies() -> None:
+    found = lifted(STRIPS).algorithm
+    assert axes(found) == ["i in 0..cols", "x in 0..rows"]
+    assert stores(found) == ["out[i*rows + x] = in[cols*x + i]"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("__syncthreads();", ""),
+        ("j < 32; j += 8) if (x < cols", "j < 16; j += 8) if (x < cols"),
+        ("j += 8) if (x < cols", "j += 16) if (x < cols"),
+        ("j += 8) if (x < cols", "j += 4) if (x < cols"),
+        ("x < cols && y + j < rows", "x < cols - 1 && y + j < rows"),
+        ("tile[threadIdx.y + j][threadIdx.x] =", "tile[threadIdx.y][threadIdx.x] ="),
+        ("tile[threadIdx.y + j][threadIdx.x] =", "tile[threadIdx.y + j][threadIdx.x / 2] ="),
+        ("= tile[threadIdx.x]", "= tile[threadIdx.x + 1]"),
+        (
+            "= in[(y + j) * cols + x];",
+            "= in[(y + j) * cols + x] + (j > 0 ? tile[threadIdx.y][threadIdx.x] : 0.f);",
+        ),
+        ("= tile[threadIdx.x]", "= tile[j / 8]"),
+        ("dim3(32, 8)", "dim3(32, 4)"),
+    ],
+)
+def test_tiles_that_are_not_filled_whole_are_refused(old: str, new: str) -> None:
+    assert old in STRIPS
+    found = refusal(STRIPS.replace(old, new))
+    assert "shared memory" in found or "barrier" in found, found
