@@ -9,6 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from kernelskill.backends.base import Backend, Call, RunOutcome, TimingRun, Worker
 from kernelskill.schema.build import Build
+from kernelskill.schema.device import ClockState
 from kernelskill.schema.launch_plan import LaunchPlan
 from kernelskill.schema.task import Signature
 
@@ -100,6 +101,19 @@ class SanitizingBackend(Protocol):
 
     def sanitize(self, build: Build, plan: LaunchPlan, contents: Mapping[str, Path]) -> SanitizerReport:
         """Run the sanitizers over one execution of a plan."""
+
+
+@runtime_checkable
+class ClockedBackend(Protocol):
+    """Tells how fast its device runs."""
+
+    def clocks(self) -> ClockState:
+        """Return the clocks of this moment."""
+
+
+def clocks_of(backend: Backend) -> ClockState:
+    """Return how fast a device runs; nothing where it does not tell."""
+    return backend.clocks() if isinstance(backend, ClockedBackend) else ClockState()
 
 
 @runtime_checkable

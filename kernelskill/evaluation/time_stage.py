@@ -10,6 +10,7 @@ from kernelskill.backends.base import RunOutcome, Unrecordable
 from kernelskill.errors import HarnessError
 from kernelskill.evaluation import calls
 from kernelskill.evaluation.bench import Bench
+from kernelskill.evaluation.capabilities import clocks_of
 from kernelskill.evaluation.case_run import POISONS
 from kernelskill.evaluation.protocol import CheckProtocol
 from kernelskill.evaluation.timed_values import TimedValues
@@ -91,7 +92,13 @@ class TimeStage:
                     return report.fail(refused.status, f"case {case.label}: {refused.reason}")
                 sides = (mine,) if theirs is None else (theirs, mine)
                 rotations = rules.rotations if theirs is not None else 1
-                values = TimedValues(self._protocol, case, sides, rotations=rotations)
+                values = TimedValues(
+                    self._protocol,
+                    case,
+                    sides,
+                    rotations=rotations,
+                    clocks=lambda: clocks_of(self._workshop.backend),
+                )
                 outcome = (
                     self._in_turns(case, sides, report, rules, values)
                     if theirs
@@ -132,7 +139,7 @@ class TimeStage:
         report.timings.append(found.candidate)
         report.incumbent_timings.append(found.incumbent)
         report.paired.append(found.paired)
-        report.note(found.notes)
+        report.note((*found.notes, *values.clock_notes()))
         if found.dropped:
             report.note((f"case {case.label}: {found.dropped} after {len(found.paired.ratios)} pairs",))
         return None

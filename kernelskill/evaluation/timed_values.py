@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
@@ -11,9 +12,12 @@ from kernelskill.evaluation.bench import Bench
 from kernelskill.evaluation.case_run import POISONS
 from kernelskill.evaluation.protocol import CheckProtocol
 from kernelskill.evaluation.trials import Trial
+from kernelskill.schema.device import ClockState
 from kernelskill.schema.evaluation import Status
 from kernelskill.schema.task import Case
 
+CLOCK_CHANGE = 0.1
+"""A clock that changes by more is said; pairs taken in turns feel it alike on both sides."""
 LOOKS = 3
 """Timed answers of the candidate that are compared in full, beside the last one."""
 
@@ -36,6 +40,7 @@ class TimedValues:
         case: The timed case.
         sides: Incumbent, where there is one, and candidate; both hold the values of the first seed.
         rotations: How many seeds take part at most.
+        clocks: Tells how fast the device runs.
         chance: Chooses the answers.
     """
 
@@ -46,6 +51,7 @@ class TimedValues:
         sides: tuple[Bench, ...],
         *,
         rotations: int,
+        clocks: Callable[[], ClockState] = ClockState,
         chance: Chance | None = None,
     ) -> None:
         self._protocol = protocol
@@ -53,6 +59,8 @@ class TimedValues:
         self._sides = sides
         self._chance: Chance = chance or secrets.SystemRandom()
         self._trials = _alike(protocol, case, rotations)
+        self._clocks = clocks
+        self._before = ClockState()
         self._current = 0
         self._block = 1
         self._planned = 0
@@ -61,6 +69,8 @@ class TimedValues:
 
     def plan(self, pairs: int) -> None:
         """Choose among so many pairs; called again when more are taken, for the further ones."""
+        if not self._planned:
+            self._before = self._clocks()
         fresh = range(min(self._planned, pairs), pairs)
         self._planned = pairs
         self._watched |= set(self._chance.sample(fresh, min(LOOKS, len(fresh))))
@@ -88,12 +98,29 @@ class TimedValues:
                 return f"case {self._case.label}, right before and wrong while timed: {finding.detail}"
         return ""
 
+    def clock_notes(self) -> tuple[str, ...]:
+        """Say where the device ran at another speed at the end of the pairs than at their start."""
+        return clock_notes(self._case.label, self._before, self._clocks())
+
     def _keep(self, slot: str) -> None:
         trial = self._trials[self._current]
         arrangement = calls.plain(trial.extents, trial.bundle.scalars)
         bench = self._sides[-1]
         outputs = {name: bench.read(arrangement, name, slot).path for name in self._protocol.task.outputs}
         self._kept.append((trial, outputs))
+
+
+def clock_notes(label: str, before: ClockState, after: ClockState) -> tuple[str, ...]:
+    """Return what to know of clocks that were read before and after the pairs of a case."""
+    notes = []
+    if before.sm_mhz and after.sm_mhz and abs(after.sm_mhz - before.sm_mhz) > CLOCK_CHANGE * before.sm_mhz:
+        notes.append(
+            f"case {label}: the SM clock went from {before.sm_mhz:.0f} to {after.sm_mhz:.0f} MHz while it was timed"
+        )
+    slowed = dict.fromkeys((*before.slowed_by, *after.slowed_by))
+    if slowed:
+        notes.append(f"case {label}: the GPU was slowed down by {' and '.join(slowed)}")
+    return tuple(notes)
 
 
 def _alike(protocol: CheckProtocol, case: Case, most: int) -> list[Trial]:

@@ -43,6 +43,15 @@ class Gpu(Record):
     source: str = ""
 
 
+class ClockState(Record):
+    """How fast a device runs at one moment."""
+
+    sm_mhz: float | None = None
+    """None where it is not told."""
+    slowed_by: tuple[str, ...] = ()
+    """What holds its clocks down, in words; a device without work is not slowed."""
+
+
 class Conditions(Record):
     """What a figure depends on besides the candidate."""
 

@@ -37,7 +37,10 @@ class TestFile:
         try:
             text = path.read_bytes().decode("utf-8-sig")
         except UnicodeDecodeError as error:
-            raise TaskError(f"{path.name} is not UTF-8 text: {error.reason} at byte {error.start}") from None
+            raise TaskError(
+                f"{path.name} is not UTF-8 text: {error.reason} at byte {error.start}",
+                remedy="save the file as UTF-8",
+            ) from None
         try:
             code = compile(text, str(path), "exec", dont_inherit=True)
         except (SyntaxError, ValueError) as error:

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -158,22 +159,45 @@ def test_a_test_process_that_is_killed_starts_again(place: Place) -> None:
     assert bundle.expected["y"].shape == (5,)
 
 
-@pytest.mark.skipif(MANY not in os.environ, reason=f"set {MANY}=N to kill parts of N whole runs")
+@pytest.mark.skipif(MANY not in os.environ, reason=f"set {MANY}=N to kill N parts at random moments")
+def test_many_parts_killed_at_random_moments(place: Place) -> None:
+    chance = random.Random(6)
+    killed: Counter[str] = Counter()
+    while killed.total() < int(os.environ[MANY]):
+        stop = threading.Event()
+        hunter = threading.Thread(target=_kill_once, args=(chance, killed, stop))
+        hunter.start()
+        found = place.check(source(chance.choice([0, 60_000_000])))
+        stop.set()
+        hunter.join()
+        assert found.status is Status.PASSED, f"{dict(killed)}: {found.detail}"
+    print("killed:", dict(sorted(killed.items())), "in all", killed.total())
+
+
+def _kill_once(chance: random.Random, killed: Counter[str], stop: threading.Event) -> None:
+    """Kill one part of whatever runs after a moment; the test process, which idles, now and then."""
+    stop.wait(chance.uniform(0.0, 3.0))
+    while not stop.is_set():
+        part = _kill_one(os.getpid(), chance)
+        if part:
+            killed[part] += 1
+            return
+        time.sleep(0.01)
+
+
+@pytest.mark.skipif(MANY not in os.environ, reason=f"set {MANY}=N to kill parts of a whole run too")
 def test_a_run_whose_parts_are_killed_many_times_ends_like_one_that_was_not(tmp_path: Path) -> None:
     adopt_orphans()
     write_task(tmp_path)
     env = environment(XDG_CACHE_HOME=str(tmp_path / "cache"), XDG_DATA_HOME=str(tmp_path / "pool-calm"))
     calm = kernelskill("run", "kernel.cu", "-t", "test.py", "-q", "--out", "calm", cwd=tmp_path, env=env)
     assert calm.returncode == 0, calm.stderr
-    total: dict[str, int] = {}
-    for number in range(int(os.environ[MANY])):
-        for part, count in _one_run(tmp_path, f"hunted-{number}", random.Random(number)).items():
-            total[part] = total.get(part, 0) + count
-    print("killed:", dict(sorted(total.items())), "in all", sum(total.values()))
-    assert sum(total.values()) >= 5
+    killed = _one_run(tmp_path, "hunted", random.Random(1))
+    print("killed:", dict(sorted(killed.items())), "in all", killed.total())
+    assert killed.total() >= 5
 
 
-def _one_run(work: Path, name: str, chance: random.Random) -> dict[str, int]:
+def _one_run(work: Path, name: str, chance: random.Random) -> Counter[str]:
     """Let a run go on while its workers, compilers and itself are killed; returns how often each was."""
     folder = work / name
     folder.mkdir()
@@ -181,17 +205,20 @@ def _one_run(work: Path, name: str, chance: random.Random) -> dict[str, int]:
     # No builds are there: every candidate is compiled, so that there are compilers to kill.
     shutil.copytree(work / "cache", work / f"cache-{name}", ignore=shutil.ignore_patterns("builds"))
     env = environment(XDG_CACHE_HOME=str(work / f"cache-{name}"), XDG_DATA_HOME=str(work / f"pool-{name}"))
-    killed: dict[str, int] = {}
+    killed: Counter[str] = Counter()
     known: dict[str, tuple[int, bytes]] = {}
     for _ in range(60):
         begun = (folder / "events.jsonl").exists() and b"\n" in (folder / "events.jsonl").read_bytes()
         arguments = ["resume", name] if begun else ["run", "kernel.cu", "-t", "test.py", "--out", name]
         process = start_hunted(arguments, work, env, work / f"{name}.errors")
         while process.poll() is None:
-            time.sleep(chance.uniform(0.2, 2.0))
-            victim = _kill_one(process, chance)
-            if victim:
-                killed[victim] = killed.get(victim, 0) + 1
+            time.sleep(chance.uniform(0.5, 8.0))
+            if process.poll() is None and chance.random() < 0.15:
+                strike(process.pid)
+                killed["kernelskill"] += 1
+            else:
+                killed[_kill_one(process.pid, chance)] += 1
+        del killed[""]
         no_descendants_left()
         files = evaluation_files(folder)
         assert {file: files[file] for file in known} == known, "a finished evaluation was done again"
@@ -222,15 +249,13 @@ def start_hunted(
         )
 
 
-def _kill_one(process: subprocess.Popen[bytes], chance: random.Random) -> str:
-    """Kill something that runs now; the program itself rarely, since that starts it anew."""
+def _kill_one(below: int, chance: random.Random) -> str:
+    """Kill something that runs now below a process; returns what it was."""
     found: dict[str, list[int]] = {}
-    for pid, line in descendants(process.pid).items():
+    for pid, line in descendants(below).items():
         part = next((part for part, word in PARTS.items() if word in line), "other compiler")
         found.setdefault("supervisor" if "supervisor.py" in line else part, []).append(pid)
-    if chance.random() < 0.12:
-        found = {"parent": [process.pid]}
-    if not found or process.poll() is not None:
+    if not found:
         return ""
     part = chance.choice(sorted(found))
     return part if strike(chance.choice(found[part])) else ""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
@@ -11,9 +12,11 @@ import kernelskill
 from kernelskill.backends.base import Call, ProfileRun, Unrecordable
 from kernelskill.backends.compile import compile_candidate
 from kernelskill.backends.cuda.client import CudaWorker, check_readable
+from kernelskill.backends.cuda.clocks import read_clocks
 from kernelskill.backends.cuda.detect import FoundGpu, ask_nvidia_smi, find_gpus
 from kernelskill.backends.cuda.direct import DirectWorker
 from kernelskill.backends.cuda.ncu import profile_with_ncu
+from kernelskill.backends.cuda.occupants import require_free_again, require_idle
 from kernelskill.backends.cuda.replay_core import compile_core
 from kernelskill.backends.cuda.sanitizer import SanitizerReport, Tool, sanitize_plan
 from kernelskill.backends.recorder import history_matters, record
@@ -24,7 +27,7 @@ from kernelskill.isolation.locks import FileLock
 from kernelskill.resources import cache_dir
 from kernelskill.schema.build import Build, BuildFailure
 from kernelskill.schema.candidate import Candidate
-from kernelskill.schema.device import Conditions, Evidence
+from kernelskill.schema.device import ClockState, Conditions, Evidence
 from kernelskill.schema.launch_plan import LaunchPlan
 from kernelskill.schema.task import Signature
 
@@ -55,6 +58,7 @@ class CudaBackend:
         self.gpu = self.found.gpu
         self._toolchain: Toolchain | None = None
         self._cache: BuildCache | None = None
+        self._seen_idle = False
 
     def conditions(self) -> Conditions:
         """Return what every figure of this device depends on; the clocks are those of this moment."""
@@ -105,7 +109,7 @@ class CudaBackend:
             CompilerMissing: The replay core does not compile here.
         """
         check_readable(build)
-        return CudaWorker(self.found.index, self.core, build)
+        return CudaWorker(self.found.index, self.core, build, seen_free=self._seen_free)
 
     def open_direct(self, build: Build, signature: Signature) -> DirectWorker:
         """Start a worker that runs the launcher itself, as an unprivileged user, where it cannot be recorded.
@@ -115,7 +119,14 @@ class CudaBackend:
         Raises:
             CompilerMissing: The launcher cannot be linked with the CUDA runtime.
         """
-        return DirectWorker(self.found.index, build, signature, toolchain=self.toolchain, cache=self.cache)
+        return DirectWorker(
+            self.found.index,
+            build,
+            signature,
+            toolchain=self.toolchain,
+            cache=self.cache,
+            seen_free=self._seen_free,
+        )
 
     def profile(
         self,
@@ -139,9 +150,27 @@ class CudaBackend:
         """Run compute-sanitizer over one execution of the plan; use a small case."""
         return sanitize_plan(build, plan, contents, device=self.found.index, core=self.core, tools=tools)
 
-    def exclusive(self) -> FileLock:
-        """Return the lock of this GPU, for `with`: whoever times holds it, in any process of this user."""
-        return FileLock(cache_dir() / "locks" / f"gpu-{self.found.uuid}.lock")
+    @contextmanager
+    def exclusive(self) -> Iterator[None]:
+        """Hold the lock of this GPU: whoever times holds it, in any process of this user.
+
+        The first time, nobody else may work on the GPU.
+
+        Raises:
+            DeviceUnavailable: Somebody does.
+        """
+        with FileLock(cache_dir() / "locks" / f"gpu-{self.found.uuid}.lock"):
+            if not self._seen_idle:
+                require_idle(f"{self.name} ({self.found.name})", self.found.uuid)
+                self._seen_idle = True
+            yield
+
+    def clocks(self) -> ClockState:
+        """Return how fast the GPU runs at this moment, and what slows it down."""
+        return read_clocks(self.found.uuid)
+
+    def _seen_free(self) -> None:
+        require_free_again(f"{self.name} ({self.found.name})", self.found.uuid)
 
     @property
     def toolchain(self) -> Toolchain:

@@ -6,7 +6,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -39,9 +39,19 @@ def worker_environment(folder: Path) -> dict[str, str]:
 
 
 class CudaWorker:
-    """A child process that holds one build on one GPU."""
+    """A child process that holds one build on one GPU.
 
-    def __init__(self, device: int, core: Path, build: Build) -> None:
+    Args:
+        device: As CUDA counts.
+        core: The compiled replay loop.
+        build: What it holds.
+        seen_free: Waits until the GPU has ended a kernel that hung; called after the process was killed.
+    """
+
+    def __init__(
+        self, device: int, core: Path, build: Build, *, seen_free: Callable[[], None] | None = None
+    ) -> None:
+        self._seen_free = seen_free
         self._folder = Path(tempfile.mkdtemp(prefix="kernelskill-cuda-"))
         file = self._folder / "build.json"
         file.write_text(build.model_dump_json(), encoding="utf-8")
@@ -173,6 +183,8 @@ class CudaWorker:
             answer = self._child.call(message, timeout_s=timeout_s)
         except ChildTimeout as error:
             self._dead = f"the worker was killed after {timeout_s:g} s"
+            if self._seen_free is not None:
+                self._seen_free()
             detail = f"not finished after {timeout_s:g} s"
             raise Failed(RunOutcome(status=Status.TIMEOUT, detail=detail)) from error
         if "ok" in answer:

@@ -10,7 +10,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -41,8 +41,16 @@ class DirectWorker:
     """A child process that calls the launcher itself; the Worker protocol with `load_call` for `load`."""
 
     def __init__(
-        self, device: int, build: Build, signature: Signature, *, toolchain: Toolchain, cache: BuildCache
+        self,
+        device: int,
+        build: Build,
+        signature: Signature,
+        *,
+        toolchain: Toolchain,
+        cache: BuildCache,
+        seen_free: Callable[[], None] | None = None,
     ) -> None:
+        self._seen_free = seen_free
         library = link_launcher(build, signature, toolchain=toolchain, cache=cache)
         self._signature = signature
         self._folder = Path(tempfile.mkdtemp(prefix="kernelskill-direct-"))
@@ -204,6 +212,8 @@ class DirectWorker:
             answer = self._child.call(message, timeout_s=timeout_s)
         except ChildTimeout as error:
             self._dead = f"the launcher's process was killed after {timeout_s:g} s"
+            if self._seen_free is not None:
+                self._seen_free()
             outcome = RunOutcome(status=Status.TIMEOUT, detail=f"not finished after {timeout_s:g} s")
             raise Failed(outcome) from error
         except WorkerDied as error:

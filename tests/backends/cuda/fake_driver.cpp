@@ -84,7 +84,7 @@ CUresult cuDeviceTotalMem_v2(size_t* n, CUdevice) { *n = 1ull << 34; return CUDA
 CUresult cuDevicePrimaryCtxRetain(CUcontext* c, CUdevice) { *c = (CUcontext)1; return CUDA_SUCCESS; }
 CUresult cuCtxSetCurrent(CUcontext) { return CUDA_SUCCESS; }
 CUresult cuCtxSynchronize() { return broken; }
-CUresult cuCtxResetPersistingL2Cache() { return CUDA_SUCCESS; }
+CUresult cuCtxResetPersistingL2Cache() { note("reset persisting"); return CUDA_SUCCESS; }
 CUresult cuModuleLoadData(CUmodule* m, const void*) { *m = (CUmodule)2; counter = 7; return CUDA_SUCCESS; }
 CUresult cuModuleUnload(CUmodule) { return broken; }
 CUresult cuModuleGetFunction(CUfunction* f, CUmodule, const char* name) { *f = (CUfunction) new Function{name}; return CUDA_SUCCESS; }

@@ -127,6 +127,28 @@ def test_every_sample_starts_from_the_last_fill(open_worker: Open, build: Build,
     assert isinstance(without, TimingRun)
 
 
+def test_every_sample_begins_without_what_was_set_aside_in_the_l2(
+    open_worker: Open, build: Build, fake_driver: Path
+) -> None:
+    worker = open_worker()
+    worker.load(plan_of(build, launch("add_one")))
+    worker.fill({}, poison=0)
+    worker.time(3, flush_l2=True, timeout_s=60, repeats=1)
+    before = fake_driver.read_text().count("reset persisting")
+    worker.time(5, flush_l2=True, timeout_s=60, repeats=1)
+    assert fake_driver.read_text().count("reset persisting") - before >= 5
+
+
+def test_after_a_hang_the_gpu_is_waited_for(fake_driver: Path, core: Path, build: Build) -> None:
+    seen: list[str] = []
+    with CudaWorker(0, core, build, seen_free=lambda: seen.append("free")) as worker:
+        worker.load(plan_of(build, launch("hang")))
+        worker.fill({}, poison=0)
+        assert not seen
+        assert worker.run(timeout_s=1).status is Status.TIMEOUT
+    assert seen == ["free"]
+
+
 def test_an_illegal_address_ends_the_worker_with_its_name(open_worker: Open, build: Build) -> None:
     worker = open_worker()
     worker.load(plan_of(build, launch("illegal")))

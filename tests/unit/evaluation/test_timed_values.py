@@ -10,10 +10,11 @@ import scripted_backend as scripted
 
 from kernelskill.evaluation.demands import NOTHING_KNOWN
 from kernelskill.evaluation.protocol import CheckProtocol, CheckRules
-from kernelskill.evaluation.timed_values import LOOKS, TimedValues
+from kernelskill.evaluation.timed_values import LOOKS, TimedValues, clock_notes
 from kernelskill.evaluation.timing import TimingRules, time_in_turns
 from kernelskill.evaluation.trials import TrialSource
 from kernelskill.runs import SystemClock
+from kernelskill.schema.device import ClockState
 from kernelskill.schema.evaluation import Status
 
 
@@ -103,3 +104,15 @@ def test_who_works_only_in_the_last_timed_runs_is_found_out(laboratory):
     assert found.status is Status.NONDETERMINISTIC
     assert "right before and wrong while timed: y[0]" in found.detail
     assert not found.timings
+
+
+def test_clocks_are_read_before_and_after_the_pairs(values_of):
+    states = iter([ClockState(sm_mhz=1980), ClockState(sm_mhz=1500, slowed_by=("its power limit",))])
+    watched, sides, _ = values_of(rotations=1, clocks=lambda: next(states))
+    time_in_turns(0, *sides, TimingRules(warm_s=0.0), SystemClock(), watched)
+    assert watched.clock_notes() == (
+        "case n=4096: the SM clock went from 1980 to 1500 MHz while it was timed",
+        "case n=4096: the GPU was slowed down by its power limit",
+    )
+    assert clock_notes("n=1", ClockState(sm_mhz=1980), ClockState(sm_mhz=1950)) == ()
+    assert clock_notes("n=1", ClockState(), ClockState()) == ()
