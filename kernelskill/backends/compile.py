@@ -14,7 +14,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from kernelskill.backends.composition import disassemble, find_constructs
+from kernelskill.backends.composition import find_constructs
 from kernelskill.backends.cubin import machine_code_digest, read_cubin
 from kernelskill.backends.diagnostics import (
     SourceNames,
@@ -227,8 +227,9 @@ class _Job:
                 self._candidate,
                 work,
                 ptx=ptx,
+                cubin=_only(work, "*.cubin"),
                 kernels=kernels,
-                sass=disassemble(_only(work, "*.cubin"), work, self._toolchain),
+                toolchain=self._toolchain,
             ),
             commands=self._shown_commands(published),
             compiler=f"nvcc {self._toolchain.nvcc_version}",

@@ -15,7 +15,12 @@ from kernelskill.backends.composition.device_rules import (
 from kernelskill.schema.build import Build, BuildFailure, Construct
 from kernelskill.schema.task import Allowance, Task
 
-_FAST_FLAGS = ("use_fast_math",)
+_FLAG_FAMILIES = {
+    "ftz=true": "flushing of denormals",
+    "prec-div=false": "fast division",
+    "prec-sqrt=false": "fast square root",
+}
+"""What flags of the user's turn on for both sides."""
 
 
 def refusal_of(task: Task, candidate: Build, original: Build | BuildFailure) -> str:
@@ -39,14 +44,15 @@ def _families(task: Task, constructs: tuple[Construct, ...]) -> set[str]:
     """Return what the original uses, and what follows from it: who computes in a type keeps values in it."""
     found = {construct.family for construct in constructs}
     found |= {reads_family(p.element.dtype) for p in task.signature.parameters if p.element is not None}
+    flags = " ".join(flag.lstrip("-") for flag in task.flags).replace(" ", "=")
+    found |= {family for flag, family in _FLAG_FAMILIES.items() if flag in flags}
     found |= {data_of(kind) for kind in (HALF, BFLOAT, EIGHT_BIT_FLOAT) if arithmetic_of(kind) in found}
     return found
 
 
 def _allowed(task: Task) -> frozenset[Allowance]:
-    if any(flag.lstrip("-").partition("=")[0] in _FAST_FLAGS for flag in task.flags):
-        return task.allow | {Allowance.FAST_MATH}
-    return task.allow
+    fast = any(flag.lstrip("-") == "use_fast_math" for flag in task.flags)
+    return task.allow | {Allowance.FAST_MATH} if fast else task.allow
 
 
 def _sentence(construct: Construct) -> str:

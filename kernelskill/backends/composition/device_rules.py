@@ -29,6 +29,7 @@ _EIGHT_BIT = re.compile(r"e[2345]m[1235](?:x\d)?|ue8m0x2|kind::(?:f8f6f4|mxf\w+)
 _PTX = re.compile(r"(?<![\w.%$])(?P<opcode>[a-z][a-z0-9_]*(?:\.[a-z]\w*(?:::\w+)*|\.\d\w*|::\w+)+)(?=[\s;])")
 _LOCATION = re.compile(r"^\s*\.loc\s+(\d+)\s+(\d+)\s+\d+(?:.*?inlined_at\s+(\d+)\s+(\d+))?", re.MULTILINE)
 _FILE = re.compile(r'^\s*\.file\s+(\d+)\s+"([^"]*)"', re.MULTILINE)
+_BROKEN_OPCODE = re.compile(r"(?<=[a-z0-9])\s+\.(?=[a-z])")
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _FAST = (
     (re.compile(r"(?:sin|cos)\.approx(?:\.ftz)?\.f32"), "fast sine"),
@@ -59,7 +60,7 @@ def ptx_constructs(ptx: str) -> Iterator[Construct]:
     Args:
         ptx: With the candidate's own paths in `.file`, relative to its root.
     """
-    text = _COMMENT.sub(lambda found: "\n" * found.group().count("\n"), ptx)
+    text = joined_opcodes(ptx)
     seen: set[tuple[str, bool]] = set()
     for match in _PTX.finditer(text):
         for meaning in _ptx_meanings(match["opcode"]):
@@ -77,6 +78,12 @@ def sass_constructs(sass: str) -> Iterator[Construct]:
         if meaning is not None and meaning.family not in seen:
             seen.add(meaning.family)
             yield _construct(meaning, match["opcode"], "sass", "", 0)
+
+
+def joined_opcodes(ptx: str) -> str:
+    """Return PTX without comments and without the blanks that an opcode may have before its dots."""
+    text = _COMMENT.sub(lambda found: "\n" if "\n" in found.group() else " ", ptx)
+    return _BROKEN_OPCODE.sub(".", text)
 
 
 def reads_family(dtype: str) -> str:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
 from kernelskill.backends.composition.device_rules import ptx_constructs, sass_constructs
+from kernelskill.backends.composition.disassembly import disassemble, holds_products
 from kernelskill.backends.composition.host_symbols import host_symbol_constructs
 from kernelskill.backends.composition.own_text import host_parts, own_parts
 from kernelskill.backends.composition.source_rules import (
@@ -13,6 +15,7 @@ from kernelskill.backends.composition.source_rules import (
     host_constructs,
     source_constructs,
 )
+from kernelskill.backends.toolchain import Toolchain
 from kernelskill.schema.build import Construct, KernelResources
 from kernelskill.schema.candidate import Candidate
 from kernelskill.schema.task import Allowance
@@ -22,7 +25,13 @@ _LIBRARY_KERNELS = ("cub::", "thrust::", "cutlass::", "cublas", "cudnn")
 
 
 def find_constructs(
-    candidate: Candidate, folder: Path, *, ptx: str, kernels: tuple[KernelResources, ...], sass: str = ""
+    candidate: Candidate,
+    folder: Path,
+    *,
+    ptx: str,
+    cubin: Path,
+    kernels: tuple[KernelResources, ...],
+    toolchain: Toolchain,
 ) -> tuple[Construct, ...]:
     """Return what a candidate is made of, each family with its first place.
 
@@ -30,21 +39,25 @@ def find_constructs(
         candidate: What was compiled.
         folder: Where the compiler worked: `host.o` and the intermediate files of nvcc's `--keep` lie there.
         ptx: The device code, with the candidate's own relative paths.
+        cubin: What was assembled from it; disassembled only where it holds what the PTX does not show.
         kernels: Of the device code.
-        sass: Its disassembly, where there is a disassembler.
+        toolchain: Has the disassembler.
 
     Raises:
         ArtifactCorrupt: The host object cannot be read.
     """
     found: dict[tuple[str, bool], Construct] = {}
-    for construct in _all(candidate, folder, ptx, kernels, sass):
+    every = (
+        _in_sources(candidate, folder),
+        _in_machine_code(folder, ptx, cubin, toolchain),
+        _library_kernels(kernels),
+    )
+    for construct in chain.from_iterable(every):
         found.setdefault((construct.family, construct.harmless), construct)
     return tuple(_placed(construct, candidate) for construct in found.values())
 
 
-def _all(
-    candidate: Candidate, folder: Path, ptx: str, kernels: tuple[KernelResources, ...], sass: str
-) -> Iterator[Construct]:
+def _in_sources(candidate: Candidate, folder: Path) -> Iterator[Construct]:
     for file in candidate.files:
         yield from directive_constructs(file.path, file.text)
     spelled: set[str] = set()
@@ -60,9 +73,13 @@ def _all(
     for path in sorted(folder.glob("*.cudafe1.cpp")):
         yield from host_constructs(host_parts(_text(path), str(folder)))
     yield from host_symbol_constructs((folder / "host.o").read_bytes(), spelled)
-    yield from ptx_constructs(ptx)
-    yield from sass_constructs(sass)
-    yield from _library_kernels(kernels)
+
+
+def _in_machine_code(folder: Path, ptx: str, cubin: Path, toolchain: Toolchain) -> Iterator[Construct]:
+    found = list(ptx_constructs(ptx))
+    yield from found
+    if not any("mma" in construct.shown for construct in found) and holds_products(cubin.read_bytes()):
+        yield from sass_constructs(disassemble(cubin, folder, toolchain))
 
 
 def _library_kernels(kernels: tuple[KernelResources, ...]) -> Iterator[Construct]:

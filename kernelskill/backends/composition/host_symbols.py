@@ -20,7 +20,7 @@ _LIBRARIES = re.compile(
     r"(cublas|cudnn|cufft|cusparse|cusolver|curand|nccl|npp[ist]?[A-Z]?|nvjpeg|cutensor|cudss|nvshmem|cufile|mpi|MPI)"
     r"[A-Z_]\w*|cblas_\w+|[sdcz]gemm_"
 )
-_LOADS_CODE = re.compile(
+LOADS_CODE = re.compile(
     r"cu(Module|Library|Link)[A-Z]\w*|cudaLibrary[A-Z]\w*|nvrtc[A-Z]\w*|nvJitLink\w*|nvPTXCompiler\w*"
 )
 _REACHES_OTHERS = re.compile(
@@ -41,6 +41,11 @@ def _listed(section: str) -> frozenset[str]:
 
 _C = _listed("c")
 _MATHEMATICS = _listed("mathematics")
+_COMPILER = re.compile(
+    r"__(?:popcount|parity|clz|ctz|ffs|bswap)[sdt]i2|__u?(?:div|mod|divmod)[dt]i[34]|__mul[dt]i3|__(?:ash|lsh)[lr][dt]i3"
+    r"|__(?:mul|div)[sdxt]c3|__(?:fix|float|extend|trunc)\w+"
+)
+"""Arithmetic that compilers take from their own library."""
 _CXXABI = re.compile(
     r"__cxa_(guard_\w+|throw|rethrow|begin_catch|end_catch|allocate_exception|free_exception|pure_virtual|bad_cast"
     r"|throw_bad_array_new_length|get_exception_ptr|current_exception_type|init_primary_exception|demangle)"
@@ -57,7 +62,7 @@ _STANDARD = re.compile(
     r"|17__istream_extract|15basic_streambuf|10error_code|3_V2|15__exception_ptr|17current_exception|17rethrow_exception"
     r"|7nothrow|17__verbose_terminate|24__throw|19__throw|20__throw|25__throw|21__glibcxx_assert_fail"
     r")\w*"
-    r"|_ZNK?So\w+|_ZNK?Ss\w*|_ZNK?St9basic_iosIcSt11char_traitsIcEE\w*|_ZSt\d+_Rb_tree\w*"
+    r"|_ZSt8to_chars\w+|_ZSt10from_chars\w+|_ZNK?So\w+|_ZNK?Ss\w*|_ZNK?St9basic_iosIcSt11char_traitsIcEE\w*|_ZSt\d+_Rb_tree\w*"
     r"|_ZT[VISTC](?:St|NSt|N10__cxxabiv1|S[oi]$|N9__gnu_cxx)\w*|_ZT[ISV][a-zP]\w{0,4}|_ZStrsI\w*|_ZStlsI\w*"
 )
 _FORBIDDEN_STANDARD = re.compile(
@@ -95,7 +100,7 @@ def _refused(names: Iterable[str]) -> Iterator[Construct]:
         shown = display_name(name)
         if _LIBRARIES.fullmatch(name):
             yield _found(name, "library calls", Allowance.LIBRARIES, f"calls {name}, which is a library's")
-        elif _LOADS_CODE.fullmatch(name):
+        elif LOADS_CODE.fullmatch(name):
             yield _found(
                 name, f"call of {name}", None, f"calls {name}, which brings in code that nobody has seen"
             )
@@ -110,11 +115,11 @@ def is_allowed(name: str) -> bool:
     """Whether host code may call a function, by its symbol."""
     if _CUDA.fullmatch(name):
         return not (
-            _LIBRARIES.fullmatch(name) or _LOADS_CODE.fullmatch(name) or _REACHES_OTHERS.fullmatch(name)
+            _LIBRARIES.fullmatch(name) or LOADS_CODE.fullmatch(name) or _REACHES_OTHERS.fullmatch(name)
         )
     if name in _C or name in _MATHEMATICS or (name[:-1] in _MATHEMATICS and name[-1] in "fl"):
         return True
-    if _CXXABI.fullmatch(name):
+    if _CXXABI.fullmatch(name) or _COMPILER.fullmatch(name):
         return True
     return bool(_STANDARD.fullmatch(name)) and not _FORBIDDEN_STANDARD.search(name)
 

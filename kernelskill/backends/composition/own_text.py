@@ -8,13 +8,14 @@ from dataclasses import dataclass
 
 from kernelskill.backends.entry import ENTRY_FILE, SOURCES
 
+_GENERATED = (f"../{ENTRY_FILE}", ENTRY_FILE.replace(".cu", ".cudafe1.stub.c"))
 _FIRST = f'"../{SOURCES}/'
 # What precedes a marker may be a string that only looks like one, so strings are read along.
 _MARKER_OR_STRING = re.compile(
     r"""
-    (?P<raw>R"(?P<delimiter>[^ ()\\\t\v\f\n"]{0,16})\(.*?\)(?P=delimiter)")
+    (?P<raw>(?<![0-9A-Za-z_])(?:u8|[uUL])?R"(?P<delimiter>[^ ()\\\t\v\f\n"]{0,16})\(.*?\)(?P=delimiter)")
     |"(?:\\[^\n]|[^"\\\n])*"
-    |(?<![0-9A-Za-z_])'(?:\\[^\n]|[^'\\\n])+'
+    |(?<![0-9A-Za-z_])(?:u8|[uUL])?'(?:\\[^\n]|[^'\\\n])+'
     |^\#[ ](?P<line>\d+)(?:[ ]"(?P<file>(?:\\.|[^"\\\n])*)"[ 0-9]*)?$
     """,
     re.VERBOSE | re.DOTALL | re.MULTILINE,
@@ -75,6 +76,4 @@ def _own_file(path: str, folder: str) -> str:
     for prefix in (f"../{SOURCES}/", f"{folder}/{SOURCES}/"):
         if path.startswith(prefix):
             return path.removeprefix(prefix)
-    if path.startswith(("/", "<")) or path.endswith((ENTRY_FILE, ".cudafe1.stub.c")):
-        return ""
-    return path
+    return "" if path.startswith(("/", "<")) or path in _GENERATED else path

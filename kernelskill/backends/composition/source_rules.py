@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
+from kernelskill.backends.composition.device_rules import joined_opcodes
+from kernelskill.backends.composition.host_symbols import LOADS_CODE
 from kernelskill.backends.composition.own_text import OwnPart
 from kernelskill.schema.build import Construct
 from kernelskill.schema.task import Allowance
@@ -98,6 +100,9 @@ def source_constructs(file: str, found: list[Token]) -> Iterator[Construct]:
     for position, token in enumerate(found):
         if token.kind is TokenKind.IDENTIFIER:
             yield from _identifier(file, found, position)
+        elif token.kind is TokenKind.STRING and LOADS_CODE.fullmatch(token.text):
+            does = f"asks for {token.text} by name, which brings in code that nobody has seen"
+            yield _finding(file, token, f"call of {token.text}", None, does)
 
 
 def host_constructs(parts: Iterable[OwnPart]) -> Iterator[Construct]:
@@ -116,6 +121,10 @@ def host_constructs(parts: Iterable[OwnPart]) -> Iterator[Construct]:
 
 def directive_constructs(file: str, text: str) -> Iterator[Construct]:
     """Yield the directives of one source file, not preprocessed, that give lines another origin."""
+    if "??=" in text or "??/" in text:
+        line = 1 + text[: min(at for at in (text.find("??="), text.find("??/")) if at >= 0)].count("\n")
+        token = Token(TokenKind.PUNCTUATOR, "??", line)
+        yield _finding(file, token, "trigraphs", None, "has trigraphs, which hide code from readers")
     before = 0
     found = list(tokens(text))
     for token, following in pairwise(found):
@@ -211,7 +220,7 @@ def _template(found: list[Token], position: int) -> str:
             texts.append(token.text)
         elif texts or (token.kind is not TokenKind.IDENTIFIER and token.text != "("):
             break
-    return "".join(texts)
+    return joined_opcodes("".join(texts))
 
 
 def _text(found: list[Token], position: int) -> str:
