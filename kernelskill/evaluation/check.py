@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from kernelskill.evaluation.bench import Bench
 from kernelskill.evaluation.case_run import CaseRun, CheckReport
+from kernelskill.evaluation.mixing import tell_mixed_inputs_apart
 from kernelskill.evaluation.protocol import CheckProtocol
 from kernelskill.schema.evaluation import Depth, Status
+from kernelskill.schema.launch_plan import LaunchPlan
 from kernelskill.schema.task import Allowance
 
 
@@ -33,6 +35,8 @@ def check_candidate(protocol: CheckProtocol, bench: Bench, depth: Depth) -> Chec
     _compare_precision(protocol, report)
     if report.status is Status.PASSED:
         _compare_history(protocol, bench, report)
+    if report.status is Status.PASSED and depth == "full" and bench.remembers:
+        tell_mixed_inputs_apart(protocol, bench, report)
     return report
 
 
@@ -43,6 +47,10 @@ def _compare_history(protocol: CheckProtocol, bench: Bench, report: CheckReport)
     reason = bench.plans.history(call, before) if bench.plans is not None else ""
     if reason:
         report.fail(Status.NONDETERMINISTIC, f"case {protocol.task.cases[-1].label}: {reason}")
+    plan = bench.plans.plan(call) if bench.plans is not None else None
+    if isinstance(plan, LaunchPlan) and plan.leaked_bytes and not protocol.demands.leaks:
+        detail = f"every call takes {plan.leaked_bytes} bytes of device memory and never gives them back"
+        report.fail(Status.OUT_OF_MEMORY, f"{detail}; the original does not")
 
 
 def _compare_precision(protocol: CheckProtocol, report: CheckReport) -> None:

@@ -16,6 +16,8 @@ class Demands(Record):
     """(input, output) pairs that may share one buffer."""
     races: bool = False
     """Whether it shows races itself; then a candidate's are only noted."""
+    leaks: bool = False
+    """Whether each of its calls keeps device memory for good; then a candidate's may too."""
     run_seconds: dict[int, float] = Field(default_factory=dict)
     """Case index to the longest wall time of one run."""
     errors: dict[int, dict[str, float]] = Field(default_factory=dict)
@@ -24,5 +26,5 @@ class Demands(Record):
     """What is not demanded, and why."""
 
 
-NOTHING_KNOWN = Demands(races=True)
+NOTHING_KNOWN = Demands(races=True, leaks=True)
 """Used while the original is looked at; its races must not end the look."""

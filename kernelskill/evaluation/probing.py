@@ -11,6 +11,7 @@ from kernelskill.evaluation.trials import Trial
 from kernelskill.evaluation.workshop import Workshop
 from kernelskill.schema.build import Build
 from kernelskill.schema.evaluation import CheckOutcome
+from kernelskill.schema.launch_plan import LaunchPlan
 from kernelskill.schema.task import Case, Promise
 
 
@@ -44,10 +45,16 @@ def find_demands(protocol: CheckProtocol, workshop: Workshop, original: Build) -
         offset=offset,
         aliases=tuple(aliases),
         races=bool(report.races),
+        leaks=_leaks(protocol, workshop, original),
         run_seconds=report.run_seconds,
         errors=report.errors,
         notes=tuple(notes),
     )
+
+
+def _leaks(protocol: CheckProtocol, workshop: Workshop, original: Build) -> bool:
+    plan = workshop.plans(original).plan(protocol.plain_calls()[-1])
+    return isinstance(plan, LaunchPlan) and plan.leaked_bytes > 0
 
 
 class _Survey:

@@ -245,6 +245,8 @@ class LaunchPlan(Record):
     host_calls: HostCalls = HostCalls()
     notes: tuple[str, ...] = ()
     """Facts worth reporting: unjoined side streams, memory not freed, calls that differ from the first."""
+    leaked_bytes: int = 0
+    """Device memory that each call takes and keeps, the first left out: it may set something up."""
     escapes: str = ""
     """Why replaying this plan would not show what the launcher does to its caller; empty where it would."""
 

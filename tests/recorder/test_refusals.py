@@ -43,6 +43,7 @@ BROKEN = [
     ("exits", "ended the process before the launcher returned (exit code 0)"),
     ("replaces_handlers", "SIGSEGV"),
     ("takes_all_memory", "SIGABRT"),
+    ("prints_a_gigabyte", "prints without end"),
     ("forges_lines", "99999999 bytes at 0 lie outside allocation 1"),
     ("forges_a_kernel", "the build has no kernel 'other'"),
     ("forges_garbage", "host code wrote into the recording"),
@@ -74,7 +75,7 @@ def test_host_code_that_does_not_return(refused: Source, launcher: str) -> None:
     assert (outcome.status, outcome.reason) == (Status.TIMEOUT, "host code did not return within 1 s")
 
 
-@pytest.mark.parametrize("launcher", ["prints_pass", "prints_a_gigabyte", "looks_for_files"])
+@pytest.mark.parametrize("launcher", ["prints_pass", "looks_for_files"])
 def test_output_and_files_lead_nowhere(
     refused: Source, launcher: str, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -7,7 +7,7 @@ from itertools import zip_longest
 from kernelskill.backends.recorder.addresses import TENSOR_MAP_MARK, AddressPair, RecordingsDiffer
 from kernelskill.backends.recorder.operations import LinePair, operation
 from kernelskill.backends.recorder.ordering import unjoined_streams
-from kernelskill.backends.recorder.transcript import Line, RecordedCall, Transcript, TranscriptError
+from kernelskill.backends.recorder.transcript import Line, RecordedCall, Transcript, TranscriptError, number
 from kernelskill.schema.launch_plan import (
     Address,
     Allocate,
@@ -68,6 +68,7 @@ def assemble(
         returned=returned,
         host_calls=_host_calls(operations),
         notes=tuple(notes),
+        leaked_bytes=_leaked(first),
         escapes=_state(first, second, work_only=True)
         or _counts(first, second)
         or _unjoined(operations, blocking),
@@ -199,6 +200,17 @@ def _state(first: Transcript, second: Transcript, *, work_only: bool = False) ->
         if shape != shapes[0]:
             return f"the launcher keeps state: call {n} asks for something else than call 0"
     return ""
+
+
+def _leaked(transcript: Transcript) -> int:
+    """Return by how much the last call made the memory in use grow."""
+    last = transcript.calls[-1]
+    if len(transcript.calls) < _SETTLED or last.returned is None:
+        return 0
+    sizes = {line["id"]: number(line, "size") for line in transcript.allocations}
+    signs = {"allocate": 1, "release": -1}
+    changes = [signs.get(line["op"], 0) * sizes.get(line.get("allocation"), 0) for line in last.lines]
+    return max(0, sum(changes))
 
 
 def _counts(first: Transcript, second: Transcript) -> str:

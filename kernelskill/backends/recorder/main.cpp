@@ -79,6 +79,7 @@ void call(Caller caller, void* function, const std::vector<unsigned char>& argum
   long long returned = 0;
   clear_stack();
   caller(function, arguments.data(), &returned);
+  if (output_overflowed()) refuse("the launcher prints without end: tens of kilobytes in a call", Direct::broken);
   Line line("return");
   line.integer("value", returned).number("error", last_error());
   if (last_error() != cudaSuccess) {

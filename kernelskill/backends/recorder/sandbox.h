@@ -9,4 +9,7 @@ namespace recorder {
 // files of `root` are found afterwards.
 std::string enter_sandbox(const std::string& root, unsigned long cpu_seconds);
 
+// Whether what was printed no longer fits the pipe that swallows it.
+bool output_overflowed();
+
 }  // namespace recorder

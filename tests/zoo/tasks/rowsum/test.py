@@ -2,6 +2,7 @@ import numpy as np
 
 CASES = [dict(rows=1, cols=1), dict(rows=5, cols=300), dict(rows=40, cols=1000, time=True)]
 TOLERANCE = dict(rtol=1e-4, atol=1e-3)
+PROMISE = {"no_alias"}
 
 
 def make_inputs(rng, rows, cols):
