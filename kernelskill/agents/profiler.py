@@ -6,7 +6,7 @@ from kernelskill.evaluation.base import Evaluator
 from kernelskill.profiling.diagnose import diagnose
 from kernelskill.schema.base import Record
 from kernelskill.schema.candidate import Candidate
-from kernelskill.schema.profile import Bottleneck, Profile, Roofline
+from kernelskill.schema.profile import Bottleneck, Profile, ProfileDepth, Roofline
 
 
 class Diagnosis(Record):
@@ -19,15 +19,22 @@ class Diagnosis(Record):
     """The most likely first."""
 
 
-def diagnose_candidate(evaluator: Evaluator, candidate: Candidate, roofline: Roofline | None) -> Diagnosis:
+def diagnose_candidate(
+    evaluator: Evaluator,
+    candidate: Candidate,
+    roofline: Roofline | None,
+    *,
+    depth: ProfileDepth = "quick",
+) -> Diagnosis:
     """Profile a candidate on its first timed case and rank its bottlenecks.
 
     Args:
         evaluator: Where the candidate runs.
         candidate: A candidate that passed.
         roofline: Where it stands under the ceilings, where a time is known.
+        depth: How much is collected.
     """
-    profile = evaluator.profile(candidate)
+    profile = evaluator.profile(candidate, depth=depth)
     return Diagnosis(
         candidate=candidate.digest,
         profile=profile,

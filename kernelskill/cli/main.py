@@ -15,6 +15,7 @@ from kernelskill.cli import (
     doctor_command,
     evaluator_command,
     init_command,
+    profile_command,
     run_command,
     skills_command,
     worker_command,
@@ -58,6 +59,7 @@ app.command("run")(run_command.run)
 app.command("resume")(run_command.resume)
 app.command("report")(run_command.report)
 app.command("check")(check_command.check)
+app.command("profile")(profile_command.profile)
 app.command("init")(init_command.init)
 app.command("doctor")(doctor_command.doctor)
 app.command("worker")(worker_command.worker)

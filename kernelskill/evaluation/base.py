@@ -8,7 +8,7 @@ from typing import Protocol
 from kernelskill.schema.candidate import Candidate
 from kernelskill.schema.device import Conditions, Evidence, Gpu
 from kernelskill.schema.evaluation import Evaluation, Request
-from kernelskill.schema.profile import Profile
+from kernelskill.schema.profile import Profile, ProfileDepth
 
 
 class Evaluator(Protocol):
@@ -43,7 +43,7 @@ class Evaluator(Protocol):
             HarnessError: Our own machinery failed; the request may be asked again.
         """
 
-    def profile(self, candidate: Candidate) -> Profile:
+    def profile(self, candidate: Candidate, *, depth: ProfileDepth = "quick") -> Profile:
         """Collect the figures of a candidate on its first timed case."""
 
     def close(self) -> None:

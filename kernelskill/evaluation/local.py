@@ -37,7 +37,7 @@ from kernelskill.schema.build import Build, BuildFailure
 from kernelskill.schema.candidate import Candidate
 from kernelskill.schema.device import Conditions, Evidence, Gpu
 from kernelskill.schema.evaluation import Depth, Evaluation, Request, StageSeconds, Status, Timing
-from kernelskill.schema.profile import Profile
+from kernelskill.schema.profile import Profile, ProfileDepth
 from kernelskill.schema.task import Task
 
 DEVICE_STAGES = ("check", "sanitize", "time", "review", "profile")
@@ -156,12 +156,15 @@ class LocalEvaluator:
             self.store.write("demands", key, found)
         return found
 
-    def profile(self, candidate: Candidate, pool: SeedPool | None = None) -> Profile:
+    def profile(
+        self, candidate: Candidate, pool: SeedPool | None = None, *, depth: ProfileDepth = "quick"
+    ) -> Profile:
         """Collect the figures of a candidate on its first timed case.
 
         Args:
             candidate: A right one.
             pool: The seeds of the values; the run's main pool by default.
+            depth: How much is collected, where the device has hardware counters.
 
         Raises:
             HarnessError: The candidate does not build or gives no plan; only right ones are profiled.
@@ -169,20 +172,20 @@ class LocalEvaluator:
         pool = pool or self.seeds.pool()
         key = sha256_text(
             canonical_json(
-                ["profile", self.task.content_digest(), candidate.digest, self.device, pool.digest]
+                ["profile", self.task.content_digest(), candidate.digest, self.device, pool.digest, depth]
             )
         )
         found = self.store.get_profile(key)
         if found is not None:
             return found
         try:
-            profile = self._profile(candidate, pool)
+            profile = self._profile(candidate, pool, depth)
         except WorkerDied:
-            profile = self._profile(candidate, pool)
+            profile = self._profile(candidate, pool, depth)
         self.store.put_profile(key, profile)
         return profile
 
-    def _profile(self, candidate: Candidate, pool: SeedPool) -> Profile:
+    def _profile(self, candidate: Candidate, pool: SeedPool, depth: ProfileDepth) -> Profile:
         case = self.task.timed_cases[0]
         build = self._workshop.build(candidate)
         if isinstance(build, BuildFailure):
@@ -192,7 +195,7 @@ class LocalEvaluator:
         if isinstance(plan, Unrecordable):
             raise HarnessError(f"candidate {candidate.digest[:12]} has no launch plan: {plan.reason}")
         with self._hold("profile", []):
-            run = self._backend.profile(build, plan, trial.bundle.contents(), depth="quick")
+            run = self._backend.profile(build, plan, trial.bundle.contents(), depth=depth)
         return join_profile(
             run,
             build,

@@ -15,7 +15,7 @@ from kernelskill.schema.base import Record
 from kernelskill.schema.candidate import Candidate
 from kernelskill.schema.device import Conditions, Evidence, Gpu
 from kernelskill.schema.evaluation import Evaluation, PairedTiming, Request, Status
-from kernelskill.schema.profile import Profile
+from kernelskill.schema.profile import Profile, ProfileDepth
 
 NOT_RECORDED = "not recorded"
 AnyRecord = TypeVar("AnyRecord", bound=Record)
@@ -104,8 +104,8 @@ class ReplayEvaluator:
             return self._unknown(request)
         return found.model_copy(update={"key": request.key, **self._against(request, found)})
 
-    def profile(self, candidate: Candidate) -> Profile:
-        """Return the recorded profile; without one, an empty one that says so."""
+    def profile(self, candidate: Candidate, *, depth: ProfileDepth = "quick") -> Profile:
+        """Return the recorded profile, of whatever depth; without one, an empty one that says so."""
         known = self._profiles.get(candidate.digest)
         if known is not None:
             return known

@@ -23,7 +23,7 @@ from kernelskill.schema.base import Record
 from kernelskill.schema.candidate import Candidate
 from kernelskill.schema.device import Conditions, Evidence, Gpu
 from kernelskill.schema.evaluation import Evaluation, Request, StageSeconds, Status
-from kernelskill.schema.profile import Profile
+from kernelskill.schema.profile import Profile, ProfileDepth
 
 Progress = Callable[[str], None]
 UNREADABLE_S = 30.0
@@ -155,14 +155,14 @@ class SpoolEvaluator:
         self._store.put(evaluation)
         return evaluation
 
-    def profile(self, candidate: Candidate) -> Profile:
+    def profile(self, candidate: Candidate, *, depth: ProfileDepth = "quick") -> Profile:
         """Collect the figures of a candidate by whichever worker takes the job.
 
         Raises:
             JobsWaiting, DeviceUnavailable, HarnessError: As for `evaluate`.
         """
         pool = self._seeds.pool().digest
-        job = ProfileJob(task=self._task, candidate=candidate, seed_pool=pool)
+        job = ProfileJob(task=self._task, candidate=candidate, seed_pool=pool, depth=depth)
         found = self._store.get_profile(job.key)
         if found is not None:
             return found

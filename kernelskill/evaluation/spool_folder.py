@@ -29,7 +29,7 @@ from kernelskill.schema.base import Record
 from kernelskill.schema.candidate import Candidate
 from kernelskill.schema.device import Conditions, Gpu
 from kernelskill.schema.evaluation import Evaluation, Request
-from kernelskill.schema.profile import Profile
+from kernelskill.schema.profile import Profile, ProfileDepth
 
 _TAKEN = (errno.ENOENT, errno.ENOTEMPTY, errno.EEXIST)
 
@@ -63,6 +63,7 @@ class ProfileJob(Record):
     task: str
     candidate: Candidate
     seed_pool: str
+    depth: ProfileDepth = "quick"
 
     @property
     def key(self) -> str:

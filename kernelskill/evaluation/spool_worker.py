@@ -169,7 +169,8 @@ class SpoolWorker:
             evaluator = self._open(job)
             if isinstance(job, EvaluateJob):
                 return Answer(key=job.key, evaluation=evaluator.evaluate(job.request))
-            return Answer(key=job.key, profile=evaluator.profile(job.candidate, self._seeds(job)))
+            profile = evaluator.profile(job.candidate, self._seeds(job), depth=job.depth)
+            return Answer(key=job.key, profile=profile)
         except KernelSkillError as error:
             return Answer(key=job.key, error=error.message, remedy=error.remedy)
         except Exception as error:  # noqa: BLE001 - the border of the process: one job must not end the worker

@@ -9,6 +9,9 @@ from kernelskill.schema.base import Record
 from kernelskill.schema.build import KernelResources
 from kernelskill.schema.device import Conditions
 
+ProfileDepth = Literal["quick", "full"]
+"""`quick`: what the ranking of limits needs, in one or two passes; `full`: all that a diagnosis can use."""
+
 
 class Metric(Record):
     """One figure with its unit."""

@@ -42,7 +42,7 @@ def check_kernel(
     """
     loaded = load_task(kernel, tests, keep_exact=config.keep_exact)
     weak = gate(loaded, accept_weak=config.accept_weak_test)
-    checked = loaded.original if candidate is None else _rewrite(loaded.original, candidate)
+    checked = loaded.original if candidate is None else rewrite_of(loaded.original, candidate)
     seeds = SeedFile(scratch / "seeds.json")
     evaluator = open_evaluator(config.device, loaded, run_folder=scratch, seeds=seeds, clock=SystemClock())
     try:
@@ -61,7 +61,12 @@ def check_kernel(
     return CheckResult(evaluation=evaluation, notes=(*loaded.warnings, *loaded.assumptions, *weak))
 
 
-def _rewrite(original: Candidate, path: Path) -> Candidate:
+def rewrite_of(original: Candidate, path: Path) -> Candidate:
+    """Return the candidate whose main file is the one at `path`.
+
+    Raises:
+        TaskError: It cannot be read.
+    """
     try:
         text = path.read_bytes().decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:

@@ -146,3 +146,74 @@ def test_metrics_that_a_version_does_not_know_are_read_from_its_errors():
     )
     assert unknown_metrics(text) == {"derived__local_spilling_requests", "nonsense__thing"}
     assert unknown_metrics("==PROF== Connected to process") == frozenset()
+
+
+def test_the_details_page_gives_the_figures_of_the_raw_page_under_their_names(golden: Path) -> None:
+    """Labels in words stand for the metrics that have the same values in all fifteen kernels."""
+    raw = parse_report((golden / "ncu" / "patterns_base_units.csv").read_text())
+    details = parse_report((golden / "ncu" / "patterns_details.csv").read_text())
+    compared = set()
+    for one, other in zip(raw, details, strict=True):
+        assert (one.kernel, one.grid, one.block) == (other.kernel, other.grid, other.block)
+        for name in one.metrics.keys() & other.metrics.keys():
+            assert other.metrics[name] == pytest.approx(one.metrics[name], rel=5e-3, abs=0.006), name
+            compared.add(name)
+    assert len(compared) >= 12
+
+
+def test_details_of_2020_have_other_labels_and_no_column_for_sizes(golden: Path) -> None:
+    (launch,) = parse_report((golden / "ncu" / "details_2020.csv").read_text())
+    assert launch.bare_name == "mm"
+    assert (launch.grid, launch.block) == ((1024, 1, 1), (256, 1, 1))
+    assert launch.metrics == {
+        "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed": 91.2,
+        "lts__throughput.avg.pct_of_peak_sustained_elapsed": 40.2,
+        "gpu__time_duration.sum": 1234.5e6,
+        "launch__grid_size": 1024,
+        "launch__block_size": 256,
+        "dram__bytes_read.sum": 1.5e9,
+    }
+
+
+def test_a_summary_a_kernel_gives_averages_and_how_many_launches_they_are_of() -> None:
+    text = (
+        '"Process ID","Kernel Name","Invocations","Section Name","Metric Name","Metric Unit","Minimum","Maximum",'
+        '"Average"\n'
+        '"1","k(int)","4","GPU Speed Of Light Throughput","Duration","us","1","3","2"\n'
+        '"1","k(int)","4","GPU Speed Of Light Throughput","DRAM Throughput","%","5","15","10"\n'
+    )
+    (launch,) = parse_report(text)
+    assert launch.launches == 4
+    assert launch.metrics["gpu__time_duration.sum"] == 2000
+    assert launch.metrics["gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed"] == 10
+
+
+@pytest.mark.parametrize(
+    "text", ['"File Name","a.cu"\n"Line No","Source"\n', '"Kernel Name","k"\n"#","Address","Source"\n']
+)
+def test_a_source_page_is_named_as_what_it_is(text: str) -> None:
+    with pytest.raises(ArtifactCorrupt, match="source page"):
+        parse_report(text)
+
+
+@given(st.data())
+def test_a_mangled_report_is_read_or_refused_but_never_crashes(data: st.DataObject) -> None:
+    folder = Path(__file__).parents[3] / "golden" / "ncu"
+    names = ["details_2020.csv", "patterns_base_units.csv", "mixed_kernels_stdout.txt"]
+    text = (folder / data.draw(st.sampled_from(names))).read_text()[:6000]
+    for _ in range(data.draw(st.integers(1, 4))):
+        place = data.draw(st.integers(0, len(text)))
+        text = (
+            text[:place]
+            + data.draw(st.sampled_from(['"', "\n", ",", "\0", "n/a", '""', "(", "9" * 40, "\u00e9"]))
+            + (text[place + data.draw(st.integers(0, 40)) :])
+        )
+    try:
+        rows = parse_report(text)
+    except ArtifactCorrupt:
+        return
+    assert all(
+        isinstance(value, float) and abs(value) < float("inf")
+        for row in rows
+        for value in row.metrics.values()
+    )

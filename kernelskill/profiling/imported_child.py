@@ -1,0 +1,47 @@
+"""Print the launches of a binary report as JSON; a process of its own, since the reader is native code."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from typing import Any
+
+_NO_PACKAGE = 3
+
+
+def main() -> int:
+    """Read the report named in the first argument."""
+    try:
+        import ncu_report  # noqa: PLC0415 - an extra that may be missing
+    except ImportError:
+        return _NO_PACKAGE
+    report: Any = ncu_report.load_report(sys.argv[1])
+    rows = []
+    for number in range(report.num_ranges()):
+        span = report.range_by_idx(number)
+        rows += [_row(span.action_by_idx(index), ncu_report) for index in range(span.num_actions())]
+    json.dump(rows, sys.stdout)
+    return 0
+
+
+def _row(action: Any, package: Any) -> dict[str, Any]:
+    metrics = {}
+    for name in action.metric_names():
+        value = action.metric_by_name(name).value()
+        if isinstance(value, (int, float)) and math.isfinite(value):
+            metrics[name] = float(value)
+    return {
+        "kernel": action.name(package.IAction.NameBase_DEMANGLED),
+        "grid": _sizes(metrics, "grid"),
+        "block": _sizes(metrics, "block"),
+        "metrics": metrics,
+    }
+
+
+def _sizes(metrics: dict[str, float], what: str) -> list[int]:
+    return [max(1, int(metrics.get(f"launch__{what}_dim_{axis}", 1))) for axis in "xyz"]
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
