@@ -13,6 +13,7 @@ from kernelskill.algorithm.lifting.cooperative_values import shuffle
 from kernelskill.algorithm.lifting.inlining import inline, target_of
 from kernelskill.algorithm.lifting.machine import Machine
 from kernelskill.algorithm.lifting.macros import expand_call
+from kernelskill.algorithm.lifting.pairs import pair_function
 from kernelskill.algorithm.lifting.places import read_place
 from kernelskill.algorithm.lifting.types import VECTORS
 from kernelskill.algorithm.lifting.values import Aggregate, CrossLane, MemoryPlace, Pointer, Value
@@ -210,18 +211,24 @@ def _builtin(machine: Machine, node: Node, name: str, arguments: list[Node]) -> 
         pointer = values[0]
         if isinstance(pointer, Pointer):
             return read_place(machine, MemoryPlace(pointer.buffer, pointer.offset, pointer.layout))
+    pair = pair_function(name, values, lambda label, operands: scalar_function(machine, label, operands))
+    return pair if pair is not None else _of_numbers(machine, node, name, values)
+
+
+def _of_numbers(machine: Machine, node: Node, name: str, values: list[Value]) -> Value:
     if values and all(isinstance(value, Aggregate) for value in values):
         raise machine.refuse(node, f"{name} on several values at once is not understood")
     numbers = [value for value in values if isinstance(value, Expression)]
     if not values or len(numbers) != len(values):
         raise machine.refuse(node, f"the call of {name!r} is not understood")
-    found = _function(machine, name, numbers)
+    found = scalar_function(machine, name, numbers)
     if found is None:
         raise machine.refuse(node, f"the call of {name!r} is not understood")
     return found
 
 
-def _function(machine: Machine, name: str, values: list[Expression]) -> Expression | None:
+def scalar_function(machine: Machine, name: str, values: list[Expression]) -> Expression | None:
+    """Return the value of one of CUDA's functions of numbers; None for other functions."""
     if name in _CONVERSIONS:
         return _explicit(values[0], _CONVERSIONS[name])
     if name in _OPERATORS and len(values) == 2:

@@ -9,9 +9,10 @@ from tree_sitter import Node
 from kernelskill.algorithm import integers
 from kernelskill.algorithm.expression import Expression, Num, Unary
 from kernelskill.algorithm.lifting.arithmetic import binary, condition, convert, negative
-from kernelskill.algorithm.lifting.calls import call
+from kernelskill.algorithm.lifting.calls import call, scalar_function
 from kernelskill.algorithm.lifting.casts import cast_to, combine, excerpt, listed_value
 from kernelskill.algorithm.lifting.machine import Machine
+from kernelskill.algorithm.lifting.pairs import pair_operator
 from kernelskill.algorithm.lifting.places import (
     address_of,
     component,
@@ -20,7 +21,7 @@ from kernelskill.algorithm.lifting.places import (
     row_of,
     write_place,
 )
-from kernelskill.algorithm.lifting.values import MemoryPlace, Poison, SlotPlace, Value
+from kernelskill.algorithm.lifting.values import Aggregate, MemoryPlace, Poison, SlotPlace, Value
 from kernelskill.algorithm.types import canonical, is_integer, is_known, promoted
 from kernelskill.source.declarations import VariableDef
 from kernelskill.source.expansion import parse_expression
@@ -233,6 +234,12 @@ def _binary(machine: Machine, node: Node) -> Value:
     if operator in ("&&", "||"):
         return _logical(machine, operator, left, right)
     first, second = evaluate(machine, left), evaluate(machine, right)
+    if isinstance(first, Aggregate) and not any("operator" in unit.text for unit in machine.units):
+        pair = pair_operator(
+            operator, first, second, lambda name, values: scalar_function(machine, name, values)
+        )
+        if pair is not None:
+            return pair
     return combine(machine, node, operator, first, second)
 
 

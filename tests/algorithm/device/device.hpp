@@ -91,6 +91,23 @@ inline float2 __half22float2(__half2 a) { return {(float)a.x, (float)a.y}; }
 inline __half2 __float22half2_rn(float2 a) { return {__half(a.x), __half(a.y)}; }
 inline __half __low2half(__half2 a) { return a.x; }
 inline __half __high2half(__half2 a) { return a.y; }
+inline __half2 __float2half2_rn(float a) { return {__half(a), __half(a)}; }
+inline __half2 __floats2half2_rn(float a, float b) { return {__half(a), __half(b)}; }
+inline __half2 __half2half2(__half a) { return {a, a}; }
+inline float __low2float(__half2 a) { return (float)a.x; }
+inline float __high2float(__half2 a) { return (float)a.y; }
+inline __half2 __lowhigh2highlow(__half2 a) { return {a.y, a.x}; }
+inline __half2 __lows2half2(__half2 a, __half2 b) { return {a.x, b.x}; }
+inline __half2 __highs2half2(__half2 a, __half2 b) { return {a.y, b.y}; }
+inline __half __hmax(__half a, __half b) { return a != a ? b : b != b ? a : (a > b ? a : b); }
+inline __half __hmin(__half a, __half b) { return a != a ? b : b != b ? a : (a < b ? a : b); }
+#define HALF2_FUNCTION(NAME, ONE) inline __half2 NAME(__half2 a, __half2 b) { return {ONE(a.x, b.x), ONE(a.y, b.y)}; }
+HALF2_FUNCTION(__hadd2, __hadd) HALF2_FUNCTION(__hsub2, __hsub) HALF2_FUNCTION(__hmul2, __hmul)
+HALF2_FUNCTION(__h2div, __hdiv) HALF2_FUNCTION(__hmax2, __hmax) HALF2_FUNCTION(__hmin2, __hmin)
+HALF2_FUNCTION(operator+, __hadd) HALF2_FUNCTION(operator-, __hsub) HALF2_FUNCTION(operator*, __hmul)
+inline __half2 __hfma2(__half2 a, __half2 b, __half2 c) { return {__hfma(a.x, b.x, c.x), __hfma(a.y, b.y, c.y)}; }
+inline __half2 __hneg2(__half2 a) { return {-a.x, -a.y}; }
+inline __half2 __habs2(__half2 a) { return {__habs(a.x), __habs(a.y)}; }
 
 // Functions that the host's library lacks, or has with another meaning.
 using std::abs; using std::fabs; using std::exp; using std::log; using std::sqrt; using std::pow; using std::floor;

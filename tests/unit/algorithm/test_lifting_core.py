@@ -25,7 +25,7 @@ REASONS = {
     "bitonic_step": "threads race",
     "collatz": "loop",
     "compact": "kept",
-    "relu_half8": "__float2half2_rn",
+    "relu_half8": "Pack",
     "scan": "cooperative",
     "sum_blocks": "cooperative",
 }
