@@ -29,7 +29,9 @@ _EIGHT_BIT = re.compile(r"e[2345]m[1235](?:x\d)?|ue8m0x2|kind::(?:f8f6f4|mxf\w+)
 _PTX = re.compile(r"(?<![\w.%$])(?P<opcode>[a-z][a-z0-9_]*(?:\.[a-z]\w*(?:::\w+)*|\.\d\w*|::\w+)+)(?=[\s;])")
 _LOCATION = re.compile(r"^\s*\.loc\s+(\d+)\s+(\d+)\s+\d+(?:.*?inlined_at\s+(\d+)\s+(\d+))?", re.MULTILINE)
 _FILE = re.compile(r'^\s*\.file\s+(\d+)\s+"([^"]*)"', re.MULTILINE)
-_BROKEN_OPCODE = re.compile(r"(?<=[a-z0-9])\s+\.(?=[a-z])")
+_BROKEN_OPCODE = re.compile(
+    r"(?<=[a-z0-9])\s+\.(?!(?:loc|file|pragma|reg|param|section|visible|func)\b)(?=[a-z])"
+)
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _FAST = (
     (re.compile(r"(?:sin|cos)\.approx(?:\.ftz)?\.f32"), "fast sine"),

@@ -46,7 +46,7 @@ _FAST_STEMS = {
 }
 _BUILTIN = re.compile(r"__nv_fast_(?P<fast>[a-z]+)|__nvvm_(?P<builtin>[a-z0-9]+?)_approx\w*")
 _OPCODE = re.compile(
-    r"(?<![\w.%$])(?P<stem>ex2|lg2|sin|cos|tanh|rcp|sqrt|div)\.(?:approx|full)[.\w]*(?<!64)(?!\w)"
+    r"(?<![\w.%$])(?P<stem>ex2|lg2|sin|cos|tanh|rcp|sqrt|div)\.(?:approx|full)[.\w]*(?<!64)(?![.\w])"
 )
 _ASSEMBLY = ("asm", "__asm__", "__asm")
 _RUNS_UNASKED = ("constructor", "destructor", "ifunc", "section", "naked", "init_priority")
