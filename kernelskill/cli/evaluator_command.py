@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kernelskill.errors import UsageError
+
 if TYPE_CHECKING:
     from kernelskill.sweep.evaluator_sheet import EvaluatorSheet
     from kernelskill.sweep.rates import Rate
@@ -34,6 +36,10 @@ def report(
     """
     from kernelskill.sweep.evaluator_sheet import evaluator_sheet, recorded_results
 
+    if results is not None and not results.is_dir():
+        raise UsageError(
+            f"there is no folder {str(results)!r}", remedy="give the folder that holds the records"
+        )
     sheet = evaluator_sheet(results or recorded_results())
     if as_json:
         typer.echo(sheet.model_dump_json(indent=1))
