@@ -42,7 +42,12 @@ def run_loop(machine: Machine, node: Node, run_body: RunBody) -> None:
         declare(machine, initialiser)
     elif initialiser is not None:
         machine.value(initialiser)
-    parts, start = parts_of(machine, node), machine.snapshot()
+    parts = parts_of(machine, node)
+    if parts.is_do:
+        # What runs before the condition is asked for the first time; from then on it is a while loop.
+        run_body(machine, parts.body)
+        machine.exited = False
+    start = machine.snapshot()
     try:
         _symbolic(machine, node, parts, run_body)
     except CannotLift as reason:
@@ -55,7 +60,7 @@ def run_loop(machine: Machine, node: Node, run_body: RunBody) -> None:
 
 def _concrete(machine: Machine, parts: Parts, run_body: RunBody) -> bool:
     """Execute every iteration of a loop whose conditions are all known; False where they are not."""
-    if parts.test is None or parts.is_do:
+    if parts.test is None:
         return False
     start, fresh = machine.snapshot(), dict(machine.fresh_names)
     for _ in range(_MOST_UNROLLED + 1):
@@ -77,8 +82,6 @@ def _concrete(machine: Machine, parts: Parts, run_body: RunBody) -> bool:
 
 
 def _symbolic(machine: Machine, node: Node, parts: Parts, run_body: RunBody) -> None:
-    if parts.is_do:
-        raise machine.refuse(node, "a do loop is not understood")
     start = machine.snapshot()
     variable = find_variable(machine, node, parts)
     header = _header(machine, node, parts, variable, run_body)

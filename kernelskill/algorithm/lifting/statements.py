@@ -117,6 +117,8 @@ def _statement(machine: Machine, node: Node) -> None:
             effect(machine, entry)
     elif node.type in ("assignment_expression", "update_expression", "comma_expression", "call_expression"):
         effect(machine, node)
+    elif node.type == "break_statement":
+        raise machine.refuse(node, "a loop that ends early, by break, is not understood")
     else:
         what = node.type.replace("_", " ").replace(" statement", "")
         raise machine.refuse(node, f"{what} is not understood: {machine.text(node)[:50]!r}")

@@ -244,3 +244,20 @@ __global__ void log_softmax_walk(const float* x, float* y, long long rows, long 
     }
 }
 extern "C" void f_log_softmax_walk(const float* a, const float* b, float* c, int n, int m) { log_softmax_walk<<<3, 8>>>(a, c, n, m); }
+
+__global__ void at_least_once(const float* x, float* y, int rows, int n) {
+    int r = blockIdx.x * blockDim.x + threadIdx.x;
+    if (r >= rows) return;
+    float sum = 0.0f, count = 0.0f;
+    int j = 0;
+    do {
+        const float v = x[r * n + j++];
+        if (v < 0.0f) continue;
+        sum += v;
+    } while (j < n);
+    int k = 3;
+    do count += x[r + k]; while (--k > 0);
+    y[2 * r] = sum;
+    y[2 * r + 1] = count;
+}
+extern "C" void f_at_least_once(const float* a, const float* b, float* c, int n, int m) { at_least_once<<<(n + 127) / 128, 128>>>(a, c, n, m); }
