@@ -97,11 +97,11 @@ def _compare_parallel(
     got: NDArray[Any], values: NDArray[Any], tolerance: Tolerance, mask: NDArray[Any] | None
 ) -> Comparison:
     """Split a large output over threads; NumPy releases the interpreter while it works."""
-    if tolerance.scaled and tolerance.atol:
-        scale = root_mean_square(values.reshape(-1), None if mask is None else mask.reshape(-1))
-        tolerance = Tolerance(rtol=tolerance.rtol, atol=tolerance.atol * scale)
     flat_got, flat_values = got.reshape(-1), values.reshape(-1)
     flat_mask = None if mask is None else np.broadcast_to(mask, values.shape).reshape(-1)
+    if tolerance.scaled and tolerance.atol:
+        scale = root_mean_square(flat_values, flat_mask)
+        tolerance = Tolerance(rtol=tolerance.rtol, atol=tolerance.atol * scale)
     starts = range(0, flat_values.size, PARALLEL_ELEMENTS)
 
     def part(start: int) -> Comparison:
@@ -109,7 +109,7 @@ def _compare_parallel(
         piece_mask = None if flat_mask is None else flat_mask[piece]
         return compare(flat_got[piece], flat_values[piece], tolerance, piece_mask)
 
-    with ThreadPoolExecutor(max_workers=min(8, os.cpu_count() or 1)) as pool:
+    with ThreadPoolExecutor(max_workers=min(8, len(os.sched_getaffinity(0)))) as pool:
         parts = list(pool.map(part, starts))
     return _joined(parts, list(starts), values.shape)
 
