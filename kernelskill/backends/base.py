@@ -44,7 +44,8 @@ class Unrecordable(Record):
     """Why a launcher gave no plan."""
 
     status: Status
-    """`unsupported` (direct execution may still work), `launch_error`, `runtime_error` or `timeout`."""
+    """`unsupported` (direct execution may still work), `launch_error`, `runtime_error`, `out_of_memory`
+    or `timeout`."""
     reason: str
     direct_possible: bool = False
     """Whether running the launcher itself on a real GPU could work."""

@@ -16,7 +16,7 @@ _REMEDIES = {
     Status.COMPILE_ERROR: "make it compile with nvcc and the FLAGS of the test first",
     Status.UNSUPPORTED: "take the named call out of the launcher; `kernelskill doctor` lists what is supported",
     Status.TIMEOUT: "make the cases smaller, or see whether the kernel ends at all",
-    Status.OUT_OF_MEMORY: "make the cases smaller",
+    Status.OUT_OF_MEMORY: "make the cases smaller, or see with nvidia-smi who else holds memory of the GPU",
     Status.OUT_OF_BOUNDS: "keep every access of the kernel inside its buffers first",
     Status.SANITIZER_ERROR: "correct that first, for a race with __syncthreads() or __syncwarp() in between",
 }

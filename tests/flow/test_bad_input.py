@@ -102,6 +102,11 @@ BAD = {
         ["out_of_bounds", "n=1", "buffer"],
     ),
     "original races": (RACE, TEST, ["sanitizer_error", "n=1", "race:", "line 6"]),
+    "the gpu has too little memory": (
+        KERNEL.replace("scale_kernel<<<", "float *t; cudaMalloc(&t, 1ull << 42); scale_kernel<<<"),
+        TEST,
+        ["out_of_memory", "n=1", "4398046511104 bytes", "make the cases smaller"],
+    ),
     "weak test": (KERNEL, TEST + "\nTOLERANCE = dict(rtol=1e9, atol=1e9)\n", ["zeros"]),
 }
 

@@ -29,6 +29,8 @@ from kernelskill.schema.evaluation import Status
 from kernelskill.schema.launch_plan import LaunchPlan
 from kernelskill.schema.task import Signature
 
+_NO_MEMORY = "cudaErrorMemoryAllocation"
+
 
 def record(
     build: Build,
@@ -161,7 +163,8 @@ def _bad_return(transcript: Transcript, signature: Signature) -> Unrecordable | 
     if number(returned, "error") != 0:
         left = f"{returned.get('reason')} ({returned.get('name')})"
         reason = f"{reason}: {left}" if reason else left
-    return Unrecordable(status=Status.LAUNCH_ERROR, reason=reason[:1000]) if reason else None
+    status = Status.OUT_OF_MEMORY if _NO_MEMORY in reason else Status.LAUNCH_ERROR
+    return Unrecordable(status=status, reason=reason[:1000]) if reason else None
 
 
 def _signed(returned: Line) -> int:
