@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from kernelskill.algorithm.expression import Expression, Fold, Loop, reductions, walk
 from kernelskill.algorithm.model import Algorithm, Store
@@ -82,6 +83,7 @@ def _is_plain(fold: Fold) -> bool:
     return all(node.type == kind for node in carried if is_float(node.type))
 
 
+@lru_cache(maxsize=256)
 def _form(fold: Fold, second: Loop) -> _Form | None:
     name = fold.states[fold.index].name
     rescaled = as_rescaled(fold, second)

@@ -18,7 +18,8 @@ from kernelskill.algorithm.lowering.shared_memory import declare_memory, place_t
 from kernelskill.algorithm.lowering.staging import plan_fill, plan_tile
 from kernelskill.algorithm.lowering.stores import lower_stores
 from kernelskill.algorithm.lowering.tensor import TensorBody
-from kernelskill.algorithm.lowering.text import PACK, Names, Writer
+from kernelskill.algorithm.lowering.text import PACK, RESERVED, Names, Writer
+from kernelskill.algorithm.lowering.tidying import tidied
 from kernelskill.algorithm.model import Algorithm
 from kernelskill.algorithm.schedule import Schedule
 
@@ -87,7 +88,15 @@ class _Emission:
         head = self._head()
         kernel = f"{head} {{\n{body}}}\n"
         launch = Launch(context, self._facts).text()
-        return Emitted(self._definitions(kernel + launch), kernel, launch, shared, self._schedule.threads)
+        definitions = self._definitions(kernel + launch)
+        kernel = tidied(kernel, self._reserved(definitions + launch))
+        return Emitted(definitions, kernel, launch, shared, self._schedule.threads)
+
+    def _reserved(self, outside: str) -> set[str]:
+        """Return the names that tidying leaves alone: the user's, the language's, and what stands outside."""
+        algorithm = self._algorithm
+        own = {parameter.name for parameter in algorithm.parameters} | {name for _, name in algorithm.names}
+        return own | set(re.findall(r"[A-Za-z_]\w*", outside)) | RESERVED | self._facts.identifiers
 
     def _original(self) -> Emitted:
         """Return the kernel with the user's mapping of points to threads."""

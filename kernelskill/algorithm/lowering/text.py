@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
-_RESERVED = frozenset(
+RESERVED = frozenset(
     [
         "alignas",
         "auto",
@@ -64,7 +64,7 @@ class Names:
     """Hands out names that are not taken. One service for a whole file: a shadowed name is a wrong kernel."""
 
     def __init__(self, taken: Iterable[str]) -> None:
-        self._taken = {*taken, *_RESERVED}
+        self._taken = {*taken, *RESERVED}
 
     def fresh(self, base: str) -> str:
         """Return the base, or the base with a number, and take it."""
