@@ -33,7 +33,10 @@ def to_numpy(name: str, value: Any) -> Array:
         try:
             array = np.asarray(value)
         except ValueError as error:
-            raise TaskError(f"{name} is not an array: {error}") from None
+            raise TaskError(
+                f"{name} is not an array: {error}",
+                remedy="return a NumPy array of the pointer's element type",
+            ) from None
     if array.dtype.kind in "OUSmM":
         raise TaskError(
             f"{name} is {_described(value, array)}, not an array of numbers",

@@ -7,6 +7,7 @@ import random
 import shutil
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections import Counter
@@ -170,6 +171,7 @@ def test_many_parts_killed_at_random_moments(place: Place) -> None:
         found = place.check(source(chance.choice([0, 60_000_000])))
         stop.set()
         hunter.join()
+        print(killed.total(), found.status, found.detail, found.notes, file=sys.stderr, flush=True)
         assert found.status is Status.PASSED, f"{dict(killed)}: {found.detail}"
     print("killed:", dict(sorted(killed.items())), "in all", killed.total())
 
