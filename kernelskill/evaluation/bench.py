@@ -44,6 +44,11 @@ class PlanBook:
             self._plans[key] = self._checked(self._backend.record(self.build, self._signature, call))
         return self._plans[key]
 
+    @property
+    def keeps_memory(self) -> bool:
+        """Whether a call that was recorded takes device memory and does not give it back."""
+        return any(isinstance(plan, LaunchPlan) and plan.keeps_memory for plan in self._plans.values())
+
     def history(self, call: Call, before: Call) -> str:
         """Return how a call asks for other work after another one; empty where that is not known."""
         if not isinstance(self._backend, HistoryBackend):
@@ -112,11 +117,16 @@ class Bench:
         plans: PlanBook | None = None,
     ) -> None:
         self.worker = worker
-        self.remembers = remembers
         self.plans = plans
+        self._remembers = remembers
         self._loader = loader
         self._folder = folder
         folder.mkdir(parents=True, exist_ok=True)
+
+    @property
+    def remembers(self) -> bool:
+        """Whether anything of the program's own outlives a call: its variables, or memory that it keeps."""
+        return self._remembers or (self.plans is not None and self.plans.keeps_memory)
 
     def start(
         self,

@@ -17,7 +17,7 @@ from kernelskill.evaluation.bench import Bench, PlanBook, by_call, by_plan
 from kernelskill.evaluation.capabilities import DirectBackend
 from kernelskill.schema.build import Build, BuildFailure
 from kernelskill.schema.candidate import Candidate
-from kernelskill.schema.task import Task
+from kernelskill.schema.task import Role, Task
 
 KEPT_PLANS = 32
 MOST_BUILDERS = 8
@@ -100,7 +100,8 @@ class Workshop:
             caller = self.backend.open_direct(build, self._task.signature)
             return Bench(by_call(caller), caller, folder, remembers=True)
         worker = self.backend.open(build)
-        remembers = any(not variable.constant for variable in build.variables)
+        scratch = Role.SCRATCH in self._task.roles.values()
+        remembers = scratch or any(not variable.constant for variable in build.variables)
         plans = self.plans(build)
         return Bench(by_plan(plans, worker), worker, folder, remembers=remembers, plans=plans)
 

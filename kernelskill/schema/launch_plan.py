@@ -250,6 +250,13 @@ class LaunchPlan(Record):
     escapes: str = ""
     """Why replaying this plan would not show what the launcher does to its caller; empty where it would."""
 
+    @property
+    def keeps_memory(self) -> bool:
+        """Whether memory that it takes is still there when it has ended."""
+        flat = walk(self.operations)
+        taken = {op.allocation for op in flat if isinstance(op, Allocate)}
+        return bool(taken.difference(op.allocation for op in flat if isinstance(op, Release)))
+
     def launches(self) -> tuple[Launch, ...]:
         """Return the kernel launches in order, those inside graphs included."""
         return tuple(op for op in walk(self.operations) if isinstance(op, Launch))

@@ -14,6 +14,7 @@ constexpr uint64_t kEndOfAddresses = 1ull << 47;
 struct Search {
   const std::string& path;
   std::vector<std::pair<const uint64_t*, size_t>> found;
+  std::pair<const uint64_t*, size_t> of_thread = {nullptr, 0};
 };
 
 int look(dl_phdr_info* library, size_t, void* data) {
@@ -21,6 +22,8 @@ int look(dl_phdr_info* library, size_t, void* data) {
   if (library->dlpi_name == nullptr || search.path != library->dlpi_name) return 0;
   for (int n = 0; n < library->dlpi_phnum; ++n) {
     const ElfW(Phdr)& part = library->dlpi_phdr[n];
+    if (part.p_type == PT_TLS && part.p_memsz <= kMostBytes)
+      search.of_thread = {static_cast<const uint64_t*>(library->dlpi_tls_data), (part.p_memsz + 7) / 8};
     if (part.p_type != PT_LOAD || !(part.p_flags & PF_W) || part.p_memsz > kMostBytes) continue;
     const uint64_t start = (library->dlpi_addr + part.p_vaddr + 7) & ~7ull;
     const uint64_t end = library->dlpi_addr + part.p_vaddr + part.p_memsz;
@@ -36,13 +39,24 @@ bool is_address(uint64_t word) {
 
 }  // namespace
 
-OwnData::OwnData(const std::string& path) {
-  Search search{path, {}};
+OwnData::OwnData(const std::string& path) : path_(path) {
+  Search search{path_, {}};
   dl_iterate_phdr(look, &search);
-  for (const auto& [words, count] : search.found) spans_.push_back({words, count, {words, words + count}});
+  for (const auto& [words, count] : search.found) add(words, count);
+}
+
+void OwnData::add(const uint64_t* words, size_t count) { spans_.push_back({words, count, {words, words + count}}); }
+
+void OwnData::find_thread_data() {
+  if (has_thread_data_) return;
+  Search search{path_, {}};
+  dl_iterate_phdr(look, &search);
+  has_thread_data_ = search.of_thread.first != nullptr;
+  if (has_thread_data_) add(search.of_thread.first, search.of_thread.second);
 }
 
 uint64_t OwnData::changed_since_last_look() {
+  find_thread_data();
   uint64_t changed = 0;
   for (Span& span : spans_)
     for (size_t i = 0; i < span.count; ++i) {

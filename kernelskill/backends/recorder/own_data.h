@@ -21,6 +21,12 @@ class OwnData {
     size_t count;
     std::vector<uint64_t> seen;
   };
+  void add(const uint64_t* words, size_t count);
+  // The calling thread's variables of the library; they are made when they are first used.
+  void find_thread_data();
+
+  std::string path_;
+  bool has_thread_data_ = false;
   std::vector<Span> spans_;
 };
 
