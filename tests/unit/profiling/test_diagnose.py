@@ -12,7 +12,8 @@ from kernelskill.schema.device import Conditions
 from kernelskill.schema.profile import BottleneckKind, KernelProfile, Profile, Roofline
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "ncu"
-ALLOWED = tomllib.loads((GOLDEN / "allowed_diagnoses.toml").read_text())
+PATTERNS = Path(__file__).parents[3] / "benchmarks" / "emulation" / "patterns"
+ALLOWED = tomllib.loads((PATTERNS / "allowed_diagnoses.toml").read_text())
 ROWS = {row.bare_name: row for row in parse_report((GOLDEN / "patterns_base_units.csv").read_text())}
 CONDITIONS = Conditions(device="cuda:0", gpu="NVIDIA H200")
 
