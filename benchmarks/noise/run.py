@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import sys
 from contextlib import closing
 from pathlib import Path
@@ -99,10 +100,13 @@ def _record(chosen: argparse.Namespace) -> int:
     print(f"a kernel against itself accepted: {_text(record.same_accepted)}{label}")
     print(f"a true gain of {record.gain:.1%} accepted: {_text(record.gain_accepted)}{label}")
     if estimated:
+        shutil.rmtree(work, ignore_errors=True)
         return 0
     write_atomically(chosen.out, (record.model_dump_json(indent=1) + "\n").encode())
     print(f"written to {chosen.out}; every decision is in {journal}")
     complete = _next_kind(decisions, wanted) is None
+    if complete:
+        shutil.rmtree(work, ignore_errors=True)
     missed = complete and (record.gain_accepted.share or 0.0) < LEAST_SHARE
     return 1 if record.same_accepted.count or missed else 0
 

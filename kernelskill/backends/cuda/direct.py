@@ -23,7 +23,7 @@ from kernelskill.backends.toolchain import Toolchain
 from kernelskill.errors import CompilerMissing, DeviceUnavailable, HarnessError, WorkerDied
 from kernelskill.isolation.build_cache import BuildCache
 from kernelskill.isolation.child import Child, ChildTimeout, Limits, run_child
-from kernelskill.isolation.environment import hand_over
+from kernelskill.isolation.environment import hand_over, unprivileged_uid
 from kernelskill.schema.base import canonical_json, sha256_text
 from kernelskill.schema.build import Build
 from kernelskill.schema.evaluation import Status
@@ -32,6 +32,10 @@ from kernelskill.schema.task import Signature
 
 _SET_UP_S = 120.0
 _LIBRARY = "direct.so"
+_MOST_PROCESSES = 512
+"""Processes and threads of the unprivileged user: the driver needs a few, a fork bomb all there are."""
+_MOST_FILE_BYTES = 1 << 36
+"""Outputs come back as files; none is as large as this."""
 _ESCAPE_MS = 0.02
 _ESCAPE_SHARE = 0.2
 """Wall time beyond the events by more than both: work escaped to another stream, or the host is slow."""
@@ -69,7 +73,7 @@ class DirectWorker:
                     *("--device", str(device), "--library", str(copy)),
                 ],
                 cwd=self._folder,
-                limits=Limits(wall_s=_SET_UP_S),
+                limits=_limits(),
                 env=worker_environment(self._folder),
                 unprivileged=True,
             )
@@ -227,6 +231,12 @@ class DirectWorker:
         if "unavailable" in answer:
             raise DeviceUnavailable(str(answer["unavailable"]), remedy="see nvidia-smi")
         raise HarnessError(str(answer.get("harness", "the answer of the launcher's process is malformed")))
+
+
+def _limits() -> Limits:
+    """Hold what the launcher's process may start and write; where it runs as us, our own processes would count."""
+    held = _MOST_PROCESSES if unprivileged_uid() is not None else None
+    return Limits(wall_s=_SET_UP_S, processes=held, file_bytes=_MOST_FILE_BYTES)
 
 
 def link_launcher(build: Build, signature: Signature, *, toolchain: Toolchain, cache: BuildCache) -> Path:
