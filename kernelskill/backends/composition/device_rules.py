@@ -134,7 +134,8 @@ def _arithmetic(parts: list[str]) -> Iterator[_Meaning]:
 
 def _conversion(target: str, source: str) -> Iterator[_Meaning]:
     kind, given = _kind(target), _kind(source)
-    if kind and kind != given:
+    widens = given == EIGHT_BIT_FLOAT and kind in (HALF, BFLOAT)
+    if kind and kind != given and not widens:
         yield _lower(data_of(kind), f"rounds values to {kind}")
     elif given:
         yield _Meaning(data_of(given), Allowance.LOWER_PRECISION, f"reads {given}", harmless=True)

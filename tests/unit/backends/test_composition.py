@@ -112,6 +112,7 @@ def test_instructions_that_exact_functions_use_too_prove_nothing():
         "max.f16 %rs1, %rs2, %rs3", "neg.bf16x2 %r1, %r2", "mov.b16 %rs1, %rs2", "ld.global.nc.b16 %rs1, [%rd1]",
         "mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%fd1}", "wmma.load.a.sync.aligned.row.m16n16k16.f16 {%r1}",
         "atom.global.add.f32 %f1, [%rd1], %f2", "cvt.rn.f32.s32 %f1, %r1", "cvt.f16x2.f16x2 %r1, %r2",
+        "cvt.rn.f16x2.e4m3x2 %r1, %rs1",
     ) == []  # fmt: skip
 
 
