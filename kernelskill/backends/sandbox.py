@@ -21,7 +21,11 @@ from kernelskill.schema.candidate import Candidate
 _DATE = 946684800
 _FILE_BYTES = 1 << 30
 _OUTPUT_BYTES = 1 << 20
-_KILLED = re.compile(r"died due to signal 9\b|\bKilled \(program|\bKilled signal terminated program")
+_KILLED = re.compile(
+    r"died due to signal 9\b|\bKilled \(program|\bKilled signal terminated program|terminated with signal 9\b"
+    r"|^(?:\S+: )?Killed$",
+    re.MULTILINE,
+)
 """What drivers of compilers say of a part that was killed; one that crashed says another signal."""
 
 
@@ -88,9 +92,13 @@ def require_not_killed(result: ChildResult, program: str) -> None:
     Raises:
         ChildKilled: It was.
     """
-    if result.timed_out:
+    if result.timed_out or result.returncode == 0:
         return
-    if result.returncode == -signal.SIGKILL or _KILLED.search(result.stderr):
+    said = (result.stderr + result.stdout).strip()
+    # Whoever refuses a source says why; a shell reports 128 and the signal.
+    silent = result.returncode != -signal.SIGSEGV and not said
+    ended = result.returncode in (-signal.SIGKILL, 128 + signal.SIGKILL)
+    if ended or silent or _KILLED.search(said):
         raise ChildKilled(
             f"{program} was killed while it compiled", remedy="free some memory, then go on with the run"
         )

@@ -13,7 +13,7 @@ from kernelskill.schema.device import Conditions
 from kernelskill.schema.evaluation import Evaluation, Status, VerdictKind
 from tests.unit.evaluation.test_judge import task_of
 
-RUNS = 100
+RUNS = 60
 TASK = task_of(1.0)
 
 
