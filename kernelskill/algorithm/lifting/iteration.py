@@ -169,6 +169,8 @@ class Iteration:
         self._check_variable()
         self._check_spread()
         loop_memory.check_dependences(machine, machine.reads[self.first_read :], self.stores, header.loop)
+        if not header.shared:
+            loop_memory.check_order(machine, self.stores, header.loop)
         self.written = {cell.state.name: [s for s in self.stores if cell.is_target(s)] for cell in self.cells}
         closer = Closer(header.loop, self._carried(), machine.fresh_names)
         own = closer.carried.keys()

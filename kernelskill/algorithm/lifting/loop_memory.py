@@ -7,8 +7,10 @@ from math import gcd
 
 from kernelskill.algorithm import integers
 from kernelskill.algorithm.expression import Expression, Loop, Sym
+from kernelskill.algorithm.lifting.bounds import at_least
 from kernelskill.algorithm.lifting.machine import Machine, Read, Snapshot
 from kernelskill.algorithm.lifting.memory import is_injective, solve, stored_value
+from kernelskill.algorithm.lifting.sharing import is_shared
 from kernelskill.algorithm.model import CannotLift, Store
 from kernelskill.algorithm.printing import show
 
@@ -103,6 +105,54 @@ def check_dependences(machine: Machine, reads: list[Read], stores: list[Store], 
             if not apart(entry.index, read.index, tuple(n for n in (loop, *own))):
                 where = f"{entry.buffer}[{show(read.index)}] and {entry.buffer}[{show(entry.index)}]"
                 raise CannotLift(f"iterations of a loop depend on one another through {where}")
+
+
+def check_order(machine: Machine, stores: list[Store], loop: Loop) -> None:
+    """Check that doing each store of a loop for all iterations, one store after the other, changes nothing.
+
+    Raises:
+        CannotLift: One iteration may store where another one does, and which is last would be lost.
+    """
+    for entry in stores:
+        inner = tuple(each for each in entry.loops if each not in machine.loops)
+        own = (loop, *(each for each in inner if each != loop))
+        moves = entry.mode == "=" and entry.index.depends_on(loop.name) and not is_shared(entry.buffer)
+        if moves and not is_injective(entry.index, own):
+            raise CannotLift(f"iterations of a loop may store to one element of {entry.buffer}")
+    for position, second in enumerate(stores):
+        for first in stores[:position]:
+            atomic = first.mode == second.mode != "="
+            if (
+                first.buffer == second.buffer
+                and not atomic
+                and not _keeps_order(machine, first, second, loop)
+            ):
+                where = f"{first.buffer}[{show(first.index)}] and {second.buffer}[{show(second.index)}]"
+                raise CannotLift(f"iterations of a loop may store to one element as {where}")
+
+
+def _keeps_order(machine: Machine, first: Store, second: Store, loop: Loop) -> bool:
+    """Whether no iteration makes the first store to a cell after another made the second store to it."""
+    own = tuple(dict.fromkeys(e for s in (first, second) for e in s.loops if e not in machine.loops))
+    inner = tuple(each for each in own if each != loop)
+    if apart(first.index, second.index, (loop, *inner)):
+        return True
+    if first.index == second.index:
+        # A cell that every iteration stores to is a state of the loop, and in order.
+        return not first.index.depends_on(loop.name) or is_injective(first.index, (loop, *inner))
+    if inner:
+        return False
+    factor = integers.coefficient(first.index, loop.name)
+    distance = integers.subtract(second.index, first.index)
+    if factor is None or distance.depends_on(loop.name) or integers.value_of(factor) == 0:
+        return False
+    # They meet where the first is this many iterations behind the second.
+    behind, rest = integers.exact_division(distance, factor)
+    if integers.value_of(rest) != 0:
+        return False
+    extent = integers.subtract(loop.upper, loop.lower)
+    earlier = integers.multiply(behind, integers.constant(-1))
+    return integers.is_non_negative(earlier, machine.ranges) or at_least(behind, extent)
 
 
 def apart(first: Expression, second: Expression, loops: tuple[Loop, ...]) -> bool:

@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from kernelskill.algorithm.accumulate import accumulated
-from kernelskill.algorithm.expression import Fold, Load, walk
+from kernelskill.algorithm.expression import Expression, Fold, Load, Loop, walk
 from kernelskill.algorithm.flatten import flattened
-from kernelskill.algorithm.model import Algorithm, IllegalMove
+from kernelskill.algorithm.integers import coefficient, constant, exact_division, multiply, subtract, value_of
+from kernelskill.algorithm.model import Algorithm, IllegalMove, Store
 from kernelskill.algorithm.moves.plan import Option, Plan, accumulations, checked, first_that_fits, number
 from kernelskill.algorithm.picks import as_pick
+from kernelskill.algorithm.rewriting import substitute
 from kernelskill.algorithm.running import without_running
 from kernelskill.algorithm.schedule import AxisPlan, Schedule
 
@@ -42,6 +44,7 @@ class ShareRows:
         schedule = Schedule(axes=tuple(plans), lanes=lanes, lane_vector=number(values["vector"]))
         if not plans:
             raise IllegalMove("there is only one point")
+        _check_order(algorithm)
         return checked(Plan(algorithm, schedule))
 
 
@@ -130,6 +133,41 @@ def _check_loops(algorithm: Algorithm) -> None:
     for load in outside:
         if not any(load.index == store.index for store in algorithm.stores if store.buffer == load.buffer):
             raise IllegalMove(f"{load.buffer} is read and written at different elements")
+
+
+def _check_order(algorithm: Algorithm) -> None:
+    """Refuse to spread stores along loops over threads where two stores of a point may meet."""
+    for position, second in enumerate(algorithm.stores):
+        for first in algorithm.stores[:position]:
+            if first.buffer != second.buffer or not (first.loops or second.loops):
+                continue
+            if not _never_meet(first, second):
+                raise IllegalMove(f"two stores of a point to {first.buffer} may meet")
+
+
+def _never_meet(first: Store, second: Store) -> bool:
+    """Whether two stores along equal loops, or one of them without a loop, go to different elements."""
+    if len(first.loops) > 1 or [_range(e) for e in first.loops] != [_range(e) for e in second.loops]:
+        return False
+    loop = first.loops[0]
+    index = substitute(second.index, {second.loops[0].name: loop.symbol})
+    distance, factor = subtract(index, first.index), coefficient(index, loop.name)
+    if factor is None or distance.depends_on(loop.name) or value_of(factor) == 0:
+        return False
+    steps, rest = exact_division(distance, factor)
+    known = value_of(rest)
+    if known is not None and known != 0 and value_of(factor) is not None:
+        return True
+    if known != 0:
+        return False
+    extent = subtract(loop.upper, loop.lower)
+    beyond = [value_of(subtract(each, extent)) for each in (steps, multiply(steps, constant(-1)))]
+    return any(each is not None and each >= 0 for each in beyond)
+
+
+def _range(loop: Loop) -> tuple[Expression, Expression]:
+    """Return the range of a loop."""
+    return loop.lower, loop.upper
 
 
 def _within_reduction(algorithm: Algorithm, load: Load) -> bool:

@@ -167,6 +167,23 @@ def test_literals_of_double_stay_double() -> None:
         ("c[i] = unknown(a[i]);", "unknown"),
         ("goto end; end: c[i] = a[i];", "goto"),
         ("c[0] = a[i];", "different values"),
+        (
+            "for (int j = 0; j < m; ++j) { c[i * m + j] = a[j]; c[i * m + j + 1] = b[j]; }",
+            "store to one element",
+        ),
+        ("for (int j = 0; j < m; ++j) { c[i * m] = a[j]; c[i * m + j] = b[j]; }", "store to one element"),
+        ("for (int j = 0; j < m; ++j) { c[i * m + j] = b[j]; c[i * m] = a[j]; }", "store to one element"),
+        (
+            "for (int j = 0; j < m; ++j) { c[i + j] = b[j]; atomicAdd(&c[i + j + 1], a[j]); }",
+            "store to one element",
+        ),
+        ("for (int j = 0; j < m; ++j) c[i * m + j / 2] = a[j];", "store to one element"),
+        ("for (int j = 0; j < m; ++j) c[i * m + (int)a[j]] = b[j];", "store to one element"),
+        (
+            "for (int j = 0; j < m; ++j) for (int k = 0; k < m; ++k) { c[i * m * m + j * m + k] = a[j];"
+            " c[i * m * m + k * m + j] = b[j]; }",
+            "store to one element",
+        ),
         ("float v; c[i] = v;", "before it has a value"),
         ("float t[4]; t[m] = 1.f; c[i] = t[0];", "index that is not known"),
         ("c[i] = ((const int*)a)[i];", "read as int"),
@@ -285,3 +302,17 @@ def test_volatile_buffers_are_refused() -> None:
     assert "volatile" in refusal(
         f"{kernel('c[i] = a[i];').replace('float* c', 'volatile float* c')}\n{LAUNCH}"
     )
+
+
+@pytest.mark.parametrize(
+    ("statements", "count"),
+    [
+        ("for (int j = 1; j < m; ++j) { c[i * m + j] = a[j]; c[i * m + j - 1] = b[j]; }", 2),
+        ("for (int j = 0; j < m; ++j) { c[2 * (i * m + j)] = a[j]; c[2 * (i * m + j) + 1] = b[j]; }", 2),
+        ("for (int j = 0; j < m; ++j) { c[2 * i * m + j] = a[j]; c[2 * i * m + m + j] = b[j]; }", 2),
+        ("for (int j = 0; j < m; ++j) { c[i * m + j] = a[j]; if (b[j] > 0.f) c[i * m + j] = b[j]; }", 2),
+        ("for (int j = 0; j < m; ++j) { c[i] = a[j]; c[i] += b[j]; }", 1),
+    ],
+)
+def test_stores_of_a_loop_in_their_order_are_lifted(statements: str, count: int) -> None:
+    assert len(body(statements).stores) == count
