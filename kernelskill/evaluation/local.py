@@ -230,7 +230,9 @@ class LocalEvaluator:
         if request.depth == "full" or incumbent is None or incumbent == request.candidate:
             return None
         build = self._workshop.build(request.candidate)
-        if isinstance(build, BuildFailure):
+        if isinstance(build, BuildFailure) or refusal_of(
+            self.task, build, self._workshop.build(self.original)
+        ):
             return None
         calls = self._protocol_of(pool, self.demands(pool)).plain_calls()
         for known in self._timed.like(build, incumbent):
@@ -254,8 +256,7 @@ class LocalEvaluator:
         )
         if isinstance(build, BuildFailure):
             return uncompiled(evaluation, build, tuple(seconds))
-        refusal = refusal_of(self.task, build, self._workshop.build(self.original))
-        if refusal:
+        if refusal := refusal_of(self.task, build, self._workshop.build(self.original)):
             return unpermitted(evaluation, build, refusal, tuple(seconds))
         with self._watch("data", seconds):
             demands = self.demands(pool)

@@ -21,7 +21,7 @@ import numpy as np
 from kernelskill.backends.base import Call, ProfileRun, RunOutcome, TimingRun, Unrecordable
 from kernelskill.errors import WorkerDied
 from kernelskill.schema.base import sha256_text
-from kernelskill.schema.build import Build, BuildFailure, Diagnostic, KernelResources
+from kernelskill.schema.build import Build, BuildFailure, Construct, Diagnostic, KernelResources
 from kernelskill.schema.candidate import Candidate
 from kernelskill.schema.device import Conditions, Evidence, Gpu
 from kernelskill.schema.evaluation import Status
@@ -35,7 +35,7 @@ from kernelskill.schema.launch_plan import (
     PointerPatch,
 )
 from kernelskill.schema.profile import KernelProfile
-from kernelskill.schema.task import Case, ElementType, Parameter, Role, Signature, Task, Tolerance
+from kernelskill.schema.task import Allowance, Case, ElementType, Parameter, Role, Signature, Task, Tolerance
 
 FLOAT = ElementType(name="float", dtype="float32", size_bytes=4)
 INT = ElementType(name="int", dtype="int32", size_bytes=4)
@@ -135,6 +135,8 @@ class ScriptedBackend:
             device_code=candidate.digest,
             kernels=(KernelResources(name="k", display_name="k", registers=16, static_shared_bytes=0),),
             commands=("nvcc kernel.cu",),
+            machine_code=words(text)[1].get("code", ""),
+            constructs=constructs_of(text),
         )
 
     def record(self, build: Build, signature: Signature, call: Call) -> LaunchPlan | Unrecordable:
@@ -169,6 +171,24 @@ class ScriptedBackend:
                 ),
             ),
         )
+
+
+def constructs_of(text: str) -> tuple[Construct, ...]:
+    """Return the approximation that a source names with `uses=`, if it does."""
+    name = words(text)[1].get("uses", "")
+    if not name:
+        return ()
+    return (
+        Construct(
+            family=f"fast {name}",
+            allowance=Allowance.FAST_MATH,
+            shown=name,
+            does=f"uses {name}, a hardware approximation",
+            found_in="source",
+            file="kernel.cu",
+            line=1,
+        ),
+    )
 
 
 def plan_of(build: Build, call: Call) -> LaunchPlan:

@@ -5,6 +5,7 @@ import scripted_backend as scripted
 
 from kernelskill.evaluation.permissions import refusal_of
 from kernelskill.schema.build import Build, BuildFailure, Construct
+from kernelskill.schema.evaluation import Status
 from kernelskill.schema.task import Allowance, ElementType
 
 FAST = Construct(
@@ -115,3 +116,31 @@ def test_a_task_of_doubles_is_not_computed_in_float():
     assert not refusal_of(task(dtype="float64"), build(DOUBLE), build(DOUBLE))
     assert not refusal_of(task(), build(SINGLE), build(DOUBLE)), "a literal may have been double by mistake"
     assert not refusal_of(task(Allowance.LOWER_PRECISION, dtype="float64"), build(SINGLE), build(DOUBLE))
+
+
+def test_what_is_not_permitted_is_not_run(laboratory):
+    lab = laboratory()
+    opened = lab.backend.opened
+    found = lab.check("right", uses="__expf")
+    assert found.status is Status.UNSUPPORTED
+    assert found.detail.startswith("kernel.cu:1: the candidate uses __expf")
+    assert (found.checks, lab.backend.opened) == ((), opened)
+    assert lab.time("right", ms=0.4, uses="__expf").status is Status.UNSUPPORTED
+    allowing = laboratory(allow=frozenset({Allowance.FAST_MATH}))
+    assert allowing.check("right", uses="__expf").passed
+
+
+def test_an_original_may_be_anything(laboratory):
+    lab = laboratory(settings={"uses": "__expf"})
+    assert lab.evaluator.evaluate(lab.request(lab.original)).passed
+    assert lab.check("right", ms=2, uses="__expf").passed
+    assert lab.check("right", ms=3, uses="__logf").status is Status.UNSUPPORTED
+
+
+def test_equal_machine_code_excuses_no_source(laboratory):
+    lab = laboratory(settings={"code": "a"})
+    for number, uses in enumerate(({}, {"uses": "__expf"})):
+        candidate = scripted.source("right", ms=0.5, code="b", number=number, **uses)
+        request = lab.request(candidate, stage="time", incumbent=lab.original, depth="search")
+        found = lab.evaluator.evaluate(request)
+        assert found.status is (Status.UNSUPPORTED if uses else Status.PASSED)
