@@ -71,29 +71,25 @@ class BuildLoad:
         self._numbers = itertools.count()
         self._stop = threading.Event()
         self._pool = builders(reserve=reserve)
-        self._failure: BaseException | None = None
-        for _ in range(self._pool._max_workers):
-            self._pool.submit(self._go_on)
+        self._loops = [self._pool.submit(self._go_on) for _ in range(self._pool._max_workers)]
+
+    def require_going(self) -> None:
+        """Raise what ended a compilation: decisions without load beside them are none of ours."""
+        for loop in self._loops:
+            if loop.done():
+                loop.result()
 
     def close(self) -> None:
-        """Stop after the compilations under way.
-
-        Raises:
-            HarnessError: There was no load: a compilation failed.
-        """
+        """Stop after the compilations under way; raises what ended one earlier."""
         self._stop.set()
         self._pool.shutdown(wait=True)
-        if self._failure is not None:
-            raise HarnessError(f"the compilations beside the timing ended: {self._failure}")
+        for loop in self._loops:
+            loop.result()
 
     def _go_on(self) -> None:
-        try:
-            while not self._stop.is_set():
-                self._compile(next(self._numbers))
-                self.done += 1
-        except BaseException as error:
-            self._failure = error
-            raise
+        while not self._stop.is_set():
+            self._compile(next(self._numbers))
+            self.done += 1
 
 
 class NoiseBench:
@@ -161,7 +157,10 @@ class NoiseBench:
         Raises:
             HarnessError: A side failed while it was timed.
         """
-        started, builds = self._clock.seconds(), self._load.done if self._load else 0
+        if self._load is None:
+            raise HarnessError("a decision was asked for before the sides were prepared")
+        self._load.require_going()
+        started, builds = self._clock.seconds(), self._load.done
         incumbent = self._slow if kind == "gain" else self._base
         report = self._timed(self._build(self._twin()), self._build(incumbent))
         conditions = self.backend.conditions()
@@ -189,7 +188,7 @@ class NoiseBench:
             pairs=len(paired.ratios),
             candidate_ms=report.timings[0].median_ms,
             seconds=self._clock.seconds() - started,
-            builds=(self._load.done if self._load else 0) - builds,
+            builds=self._load.done - builds,
             sm_clock_mhz=conditions.sm_clock_mhz,
         )
 
