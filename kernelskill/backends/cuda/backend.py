@@ -18,7 +18,7 @@ from kernelskill.backends.cuda.direct import DirectWorker
 from kernelskill.backends.cuda.ncu import profile_with_ncu
 from kernelskill.backends.cuda.occupants import require_free_again, require_idle
 from kernelskill.backends.cuda.replay_core import compile_core
-from kernelskill.backends.cuda.sanitizer import SanitizerReport, Tool, sanitize_plan
+from kernelskill.backends.cuda.sanitizer import ALL_TOOLS, SanitizerReport, Tool, sanitize_plan
 from kernelskill.backends.recorder import history_matters, record
 from kernelskill.backends.toolchain import Toolchain
 from kernelskill.errors import DeviceUnavailable
@@ -145,7 +145,7 @@ class CudaBackend:
         plan: LaunchPlan,
         contents: Mapping[str, Path],
         *,
-        tools: tuple[Tool, ...] = ("memcheck", "racecheck"),
+        tools: tuple[Tool, ...] = ALL_TOOLS,
     ) -> SanitizerReport:
         """Run compute-sanitizer over one execution of the plan; use a small case."""
         return sanitize_plan(build, plan, contents, device=self.found.index, core=self.core, tools=tools)

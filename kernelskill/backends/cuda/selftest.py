@@ -222,9 +222,10 @@ class SelfTest:
             return f"not available: {bad.unavailable}"
         good = self.backend.sanitize(self._build, self._plan(Mode.SCALE_ADD, _SMALL), contents)
         _expect(bool(bad.findings), "the overrun was not found")
-        _expect(not good.findings, f"a right kernel is blamed: {good.findings}")
+        blamed = [finding for finding in good.findings if finding.severity == "error"]
+        _expect(not blamed, f"a right kernel is blamed: {blamed}")
         found = bad.findings[0]
-        return f"{found.message} in {found.kernel}, line {found.line}; {time.monotonic() - started:.1f} s for four runs"
+        return f"{found.message} in {found.kernel}, line {found.line}; {time.monotonic() - started:.1f} s for two plans"
 
     def check_direct(self) -> str:
         """A launcher that reads device data back runs itself, and its times agree with a replay's."""
