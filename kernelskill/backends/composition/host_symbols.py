@@ -47,7 +47,7 @@ _COMPILER = re.compile(
 )
 """Arithmetic that compilers take from their own library."""
 _CXXABI = re.compile(
-    r"__cxa_(guard_\w+|throw|rethrow|begin_catch|end_catch|allocate_exception|free_exception|pure_virtual|bad_cast"
+    r"__cxa_(guard_\w+|throw|rethrow|begin_catch|end_catch|allocate_exception|free_exception|pure_virtual|bad_cast|bad_typeid"
     r"|throw_bad_array_new_length|get_exception_ptr|current_exception_type|init_primary_exception|demangle)"
     r"|__dynamic_cast|_Zn[wa]\w*|_Zd[la]\w*"
 )
