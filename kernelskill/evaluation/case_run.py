@@ -100,6 +100,11 @@ class CaseRun:
         if self._bench.remembers and self._case == self._protocol.cases(depth)[0]:
             yield self._later(_plain(trials[-1]), trials)
         yield self._fresh(_plain(trials[0]), trials[0], "moved", 0, salt=1)
+        if self._bench.remembers and len(trials) > 1 and _plain(trials[1]) == _plain(trials[0]):
+            yield self._again(_plain(trials[1]), trials[1], "other inputs at other addresses, nothing reset")
+            yield _of_state(
+                self._again(_plain(trials[0]), trials[0], "the first inputs again at other addresses")
+            )
         for arrangement in self._protocol.layouts(self._case, trials[0]):
             yield self._fresh(arrangement, trials[0], arrangement.layout, 1)
 

@@ -141,7 +141,7 @@ class ScriptedBackend:
 
     def record(self, build: Build, signature: Signature, call: Call) -> LaunchPlan | Unrecordable:
         behaviour = words(self.sources[build.key])[0]
-        if behaviour == "reads_back":
+        if behaviour in ("reads_back", "caches_when_moved"):
             return Unrecordable(status=Status.UNSUPPORTED, reason="reads device memory", direct_possible=True)
         if behaviour in ("launch_error", "unsupported"):
             return Unrecordable(
@@ -476,6 +476,11 @@ def cached(worker: ScriptedWorker, x: Memory, y: Memory, n: int) -> RunOutcome:
     return PASSED
 
 
+def caches_when_moved(worker: ScriptedWorker, x: Memory, y: Memory, n: int) -> RunOutcome:
+    """Keep the first answer, but only at other addresses than the first."""
+    return cached(worker, x, y, n) if worker.salt else right(worker, x, y, n)
+
+
 def needs_alignment(worker: ScriptedWorker, x: Memory, y: Memory, n: int) -> RunOutcome:
     if (x.address | y.address) % 16:
         return RunOutcome(status=Status.RUNTIME_ERROR, detail="k: a misaligned address")
@@ -549,7 +554,7 @@ def slow(worker: ScriptedWorker, x: Memory, y: Memory, n: int) -> RunOutcome:
 BEHAVIOURS: dict[str, Behaviour] = {
     f.__name__: f
     for f in (
-        right, stale, tail, strided, nan, modifies_input, out_of_bounds, before_start, flaky, noisy, coarse,
+        right, stale, tail, strided, nan, modifies_input, caches_when_moved, out_of_bounds, before_start, flaky, noisy, coarse,
         hangs, hangs_large, exhausts, faults, cached, needs_alignment, clears_first, by_address, spots_poison, racy,
         wrong_when_timed, wrong_later, wrong_directly, lazy_at_first, dies, slow,
     )

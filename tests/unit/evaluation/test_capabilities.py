@@ -24,6 +24,12 @@ def test_a_launcher_that_cannot_be_recorded_runs_itself_and_is_labelled(laborato
     assert timed.execution == "direct"
 
 
+def test_a_launcher_that_runs_itself_must_turn_back_at_other_addresses_too(laboratory):
+    found = laboratory(full=True).check("caches_when_moved")
+    assert found.status is Status.INCORRECT
+    assert "(other inputs at other addresses, nothing reset)" in found.detail
+
+
 def test_without_direct_execution_it_is_unsupported(laboratory):
     found = laboratory().check("reads_back")
     assert (found.status, found.execution) == (Status.UNSUPPORTED, "none")
