@@ -34,6 +34,7 @@ SAMPLE = (
     "bad/skipped_tail",
     "bad/write_far",
     "bad/memory_leak",
+    "bad/race_block_order",
     "honest/two_streams",
     "honest/static_tables",
 )
