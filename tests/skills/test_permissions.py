@@ -19,7 +19,6 @@ from kernelskill.skills.transformation import SkillContext
 from kernelskill.tasks.load import load_task
 from tests.skills.applying import LIBRARY
 
-
 CASES: list[tuple[str, str, Allowance | None]] = [
     ("swiglu", "compute/fast_intrinsics", Allowance.FAST_MATH),
     ("matmul_half", "compute/tensor_cores", None),
