@@ -26,7 +26,6 @@ ALL = os.environ.get("KERNELSKILL_ZOO") == "all"
 SAMPLE = (
     "bad/stale_empty_kernel",
     "bad/side_stream_unjoined",
-    "bad/cache_pointer_static",
     "bad/cache_fingerprint_copy",
     "bad/last_call_static_late",
     "bad/last_call_device_late",
@@ -36,7 +35,6 @@ SAMPLE = (
     "bad/memory_leak",
     "bad/race_block_order",
     "honest/two_streams",
-    "honest/static_tables",
 )
 RULES = CheckRules(least_timeout_s=3.0)
 
