@@ -139,7 +139,7 @@ class Request(Record):
     """Digest of the run's secret seeds; the seeds themselves never enter a record."""
     fresh: int = 0
     """Counts repetitions that must be measured again, such as the confirmation."""
-    version: int = 1
+    version: int = 2
     """Version of the evaluation protocol."""
 
     @property
