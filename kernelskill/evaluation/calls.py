@@ -8,7 +8,7 @@ from typing import Literal
 
 from kernelskill.backends.base import Call, PointerArgument
 from kernelskill.schema.base import Record
-from kernelskill.schema.task import Parameter, Promise, Role, Task
+from kernelskill.schema.task import Promise, Role, Task
 
 Layout = Literal["plain", "offset", "aliased"]
 PAD_BYTE = 0xA5
@@ -95,7 +95,7 @@ def permitted_aliases(task: Task) -> tuple[tuple[str, str], ...]:
     """
     if Promise.NO_ALIAS in task.promise:
         return ()
-    free = [pointer for pointer in task.signature.pointers if not _restricted(pointer)]
+    free = [pointer for pointer in task.signature.pointers if not pointer.is_restrict]
     inputs = [p for p in free if p.is_const and task.roles[p.name] is Role.INPUT]
     outputs = [p for p in free if not p.is_const and task.roles[p.name] is Role.OUTPUT]
     return tuple(
@@ -137,7 +137,3 @@ def _padded(source: Path, pad: int, target: Path) -> Path:
             writer.write(part)
     temporary.replace(target)
     return target
-
-
-def _restricted(pointer: Parameter) -> bool:
-    return "restrict" in pointer.declared

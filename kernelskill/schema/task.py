@@ -37,8 +37,10 @@ class Parameter(Record):
     """Pointee of a pointer, type of a scalar, None for a stream."""
     is_const: bool = False
     """Whether a pointer's target is const."""
+    is_restrict: bool = False
+    """Whether no other pointer may overlap with it, by its declaration or that of a kernel it is handed to."""
     declared: str = ""
-    """The type as written."""
+    """The type as the compiler spells it."""
 
 
 class Signature(Record):

@@ -80,6 +80,26 @@ def find_launchers(unit: SourceUnit) -> tuple[LauncherDecl, ...]:
     return tuple(_launcher(function, reached[function.name]) for function in ordered)
 
 
+def restricted_parameters(unit: SourceUnit, launcher: str) -> frozenset[str]:
+    """Return the launcher's pointers that no other pointer may overlap with.
+
+    These are declared `__restrict__`, or handed as they stand to a kernel's parameter that is: a caller who
+    passes overlapping memory there has undefined results already.
+    """
+    own = [f for f in unit.host_functions if launcher in (f.name, f.qualified_name)]
+    parameters = {
+        parameter.name: parameter.is_restrict for function in own for parameter in function.parameters
+    }
+    names = {name for name, is_restrict in parameters.items() if is_restrict}
+    for launch in unit.launches:
+        kernel = unit.kernel(launch.kernel)
+        if kernel is None or launch.function != launcher.rsplit("::", 1)[-1]:
+            continue
+        given = zip(launch.arguments, kernel.parameters, strict=False)
+        names |= {argument.text.strip() for argument, parameter in given if parameter.is_restrict}
+    return frozenset(names & parameters.keys())
+
+
 def has_main(unit: SourceUnit) -> bool:
     """Whether the file defines `main`."""
     return any(function.name == "main" for function in unit.host_functions)

@@ -12,6 +12,8 @@ from kernelskill.errors import TaskError
 from kernelskill.schema.base import Record
 from kernelskill.schema.candidate import Candidate
 from kernelskill.schema.task import Allowance, Promise, Role, Signature, Task, Tolerance
+from kernelskill.source.signature import restricted_parameters
+from kernelskill.source.unit import SourceUnit
 from kernelskill.tasks.bundle import Bundle
 from kernelskill.tasks.declarations import choices
 from kernelskill.tasks.description import TestDescription
@@ -98,7 +100,9 @@ def _load(
     check_flags(test.flags)
     read = read_kernel(kernel, test.flags, Path(source.folder))
     entry = choose_entry(read.candidate, process, test)
-    signature = signature_of(entry.candidate, entry.launcher, read.flags, toolchain)
+    signature = _with_restrictions(
+        signature_of(entry.candidate, entry.launcher, read.flags, toolchain), entry.candidate
+    )
     bundle = _first_bundle(process, test, signature)
     _require_formula_holds(entry, test, bundle)
     task = Task(
@@ -125,6 +129,16 @@ def _load(
         assumptions=entry.assumptions,
         warnings=(*test.warnings, *_left_behind(source), *entry.warnings),
     )
+
+
+def _with_restrictions(signature: Signature, candidate: Candidate) -> Signature:
+    """Say of each pointer whether it is restricted: the compiler drops that from a function's type."""
+    names = restricted_parameters(SourceUnit.parse(candidate.source, candidate.main), signature.symbol)
+    parameters = tuple(
+        parameter.model_copy(update={"is_restrict": parameter.kind == "pointer" and parameter.name in names})
+        for parameter in signature.parameters
+    )
+    return signature.model_copy(update={"parameters": parameters})
 
 
 def _name(kernel: Path, entry: Entry) -> str:

@@ -40,7 +40,7 @@ def test_aliased_shares_one_buffer_where_sizes_agree():
 
 def test_which_aliases_the_signature_permits():
     assert calls.permitted_aliases(TASK) == (("x", "y"),)
-    assert calls.permitted_aliases(with_parameter("y", declared="float* __restrict__")) == ()
+    assert calls.permitted_aliases(with_parameter("y", is_restrict=True)) == ()
     assert calls.permitted_aliases(with_parameter("x", is_const=False)) == ()
     assert calls.permitted_aliases(with_parameter("x", element=scripted.INT)) == ()
     assert calls.permitted_aliases(TASK.model_copy(update={"promise": frozenset({Promise.NO_ALIAS})})) == ()
