@@ -36,13 +36,13 @@ except DeviceUnavailable as error:
 def ask(tmp_path: Path):
     """Ask with a stand-in for nvidia-smi on the path, which answers utilizations in turn."""
 
-    def run(used: str, apps: str = "", function: str = "require_idle") -> str:
+    def run(used: str, apps: str = "", function: str = "require_idle", **more: str) -> str:
         program = tmp_path / "nvidia-smi"
         program.write_text(SMI)
         program.chmod(0o755)
         (tmp_path / "nvidia-smi.use").write_text(used + "\n")
         (tmp_path / "nvidia-smi.apps").write_text(apps)
-        environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+        environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", **more}
         return subprocess.run(
             [sys.executable, "-c", ASK.format(function=function)],
             env=environment, capture_output=True, text=True, check=True,
@@ -55,6 +55,11 @@ def test_a_busy_gpu_is_refused_with_the_names_of_what_runs_there(ask) -> None:
     said = ask("97 98 99 97", "4711, /opt/train/train.py\n4712, python\n")
     assert said.startswith("3 cuda:0 (H200) is busy: train.py (process 4711), python (process 4712) |")
     assert "another GPU" in said
+    assert "KERNELSKILL_ACCEPT_BUSY_GPU=1" in said
+
+
+def test_a_busy_gpu_may_be_accepted(ask) -> None:
+    assert ask("97 98 99 97", KERNELSKILL_ACCEPT_BUSY_GPU="1") == "free"
 
 
 def test_a_process_without_a_name_is_said_to_have_none(ask) -> None:
