@@ -11,6 +11,9 @@ import random
 from collections.abc import Mapping
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
+
 from kernelskill.evaluation import calls
 from kernelskill.evaluation.bench import Bench
 from kernelskill.evaluation.case_run import POISONS, CheckReport
@@ -45,13 +48,14 @@ def tell_mixed_inputs_apart(protocol: CheckProtocol, bench: Bench, report: Check
     look = _Look(protocol, bench, trial)
     for number in range(ROUNDS):
         mixed = _mix(trial, other, number)
-        fresh = look.answer(mixed, f"fresh-{number}") if mixed else None
-        if fresh is None or not look.begin():
+        fresh = look.answer(mixed, f"fresh-{number}", POISONS[0]) if mixed else None
+        other_fresh = look.answer(mixed, f"fresh-too-{number}", POISONS[1]) if look.is_masked else fresh
+        if fresh is None or other_fresh is None or not look.begin():
             return
         found = look.again({**trial.bundle.contents(), **mixed}, f"mixed-{number}")
         if found is None:
             return
-        wrong = look.difference(found, fresh)
+        wrong = look.difference(found, fresh, other_fresh)
         if wrong:
             report.fail(
                 Status.NONDETERMINISTIC,
@@ -69,27 +73,39 @@ class _Look:
         self._trial = trial
         self._arrangement = calls.plain(trial.extents, trial.bundle.scalars)
 
-    def answer(self, mixed: Mapping[str, Path], slot: str) -> dict[str, Path] | None:
+    @property
+    def is_masked(self) -> bool:
+        """Whether parts of an output may be anything; which parts may follow from the inputs."""
+        return any(output.mask is not None for output in self._trial.bundle.expected.values())
+
+    def answer(self, mixed: Mapping[str, Path], slot: str, poison: int) -> dict[str, Path] | None:
         """Return what a program with a fresh memory makes of the inputs, None where it fails."""
-        if not self._start({**self._trial.bundle.contents(), **mixed}):
+        if not self._start({**self._trial.bundle.contents(), **mixed}, poison):
             return None
         return self._run(slot)
 
     def begin(self) -> bool:
         """Let the program see the unmixed inputs."""
-        return self._start(self._trial.bundle.contents()) and self._run("unmixed") is not None
+        return self._start(self._trial.bundle.contents(), POISONS[0]) and self._run("unmixed") is not None
 
     def again(self, contents: Mapping[str, Path], slot: str) -> dict[str, Path] | None:
         """Return what it makes of other contents, nothing else reset."""
         self._bench.worker.put(contents)
         return self._run(slot)
 
-    def difference(self, found: Mapping[str, Path], fresh: Mapping[str, Path]) -> str:
-        """Say where two answers differ by more than the task's tolerance."""
+    def difference(
+        self, found: Mapping[str, Path], fresh: Mapping[str, Path], other_fresh: Mapping[str, Path]
+    ) -> str:
+        """Say where an answer differs from the fresh ones by more than the task's tolerance.
+
+        Where these differ from each other nothing was written, if parts of the output may be anything.
+        """
         bundle = self._trial.bundle
         for name in self._protocol.task.outputs:
             expected = bundle.expected[name]
-            mask = bundle.load(expected.mask) if expected.mask is not None else None
+            mask = None
+            if expected.mask is not None:
+                mask = _same_elements(fresh[name], other_fresh[name], expected.shape)
             tolerance = self._protocol.task.tolerances.get(name) or default_tolerance(expected.dtype)
             seen = compare(
                 bundle.load_output(name, found[name]), bundle.load_output(name, fresh[name]), tolerance, mask
@@ -99,9 +115,9 @@ class _Look:
                 return f"{name}[{index}] is {seen.got}, but {seen.expected} where nothing came before"
         return ""
 
-    def _start(self, contents: Mapping[str, Path]) -> bool:
+    def _start(self, contents: Mapping[str, Path], poison: int) -> bool:
         guard = self._protocol.rules.guard_bytes
-        return self._bench.start(self._arrangement, contents, poison=POISONS[0], guard_bytes=guard) is None
+        return self._bench.start(self._arrangement, contents, poison=poison, guard_bytes=guard) is None
 
     def _run(self, slot: str) -> dict[str, Path] | None:
         outcome = self._bench.run(self._protocol.timeout_s(self._trial.case))
@@ -109,6 +125,11 @@ class _Look:
             return None
         outputs = self._protocol.task.outputs
         return {name: self._bench.read(self._arrangement, name, slot).path for name in outputs}
+
+
+def _same_elements(one: Path, other: Path, shape: tuple[int, ...]) -> NDArray[np.bool_]:
+    same = np.fromfile(one, np.uint8) == np.fromfile(other, np.uint8)
+    return same.reshape(*shape, -1).all(axis=-1) if same.size else np.ones(shape, np.bool_)
 
 
 def _mix(trial: Trial, other: Trial, number: int) -> dict[str, Path]:

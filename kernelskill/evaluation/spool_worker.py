@@ -35,7 +35,7 @@ from kernelskill.evaluation.spool_folder import (
 )
 from kernelskill.evaluation.store import EvaluationStore
 from kernelskill.evaluation.task_parts import fetch_task
-from kernelskill.runs import SystemClock
+from kernelskill.runs import StopFlag, SystemClock
 from kernelskill.tasks.process import TestProcess
 from kernelskill.tasks.snapshot import StoredTask
 
@@ -59,6 +59,7 @@ def serve(
     lease_s: float = LEASE_S,
     backend: Backend | None = None,
     log: Log | None = None,
+    stop: StopFlag | None = None,
 ) -> int:
     """Answer the jobs of a spool folder.
 
@@ -70,6 +71,7 @@ def serve(
         lease_s: A claimed job whose lease stays unchanged for so long is taken over.
         backend: Used instead of `device` where given.
         log: Told in one line what happens.
+        stop: Ends the work after the job in hand once it is set.
 
     Returns:
         The number of jobs answered.
@@ -79,13 +81,15 @@ def serve(
     """
     chosen = backend or open_backend(device)
     worker = SpoolWorker(SpoolFolder(root), chosen, lease_s=lease_s, log=log or (lambda text: None))
+    stop = stop or StopFlag()
     with worker:
-        while True:
+        while not stop.is_set:
             worker.take_over()
             if not worker.work() and (until_empty and worker.is_empty()):
-                return worker.answered
-            if worker.idle:
+                break
+            if worker.idle and not stop.is_set:
                 time.sleep(poll_s)
+    return worker.answered
 
 
 class SpoolWorker:

@@ -70,7 +70,9 @@ def test_a_worker_killed_in_the_middle_and_its_successor_find_what_a_local_run_f
     successor = start("worker", spool, "--device", "emulated", cwd=work)
     text, _ = client.communicate(timeout=240)
     successor.send_signal(signal.SIGINT)
-    said, _ = successor.communicate(timeout=30)
+    said, _ = successor.communicate(timeout=180)
+    assert successor.returncode == 130
+    assert "jobs done" in said
     assert client.returncode == 0, text
     assert "Traceback" not in said, said
     no_descendants_left()

@@ -5,6 +5,7 @@
 #include <sys/ptrace.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdint>
@@ -191,9 +192,11 @@ extern "C" void prints_a_gigabyte(const float* x, float* y, int n) {
 extern "C" void takes_all_memory(const float* x, float* y, int n) {
   for (;;) std::memset(new char[1 << 26], 1, 1 << 26);
 }
-static int transcript() {  // the recorder's descriptor, found by trying
+static int transcript() {  // the recorder's descriptor, found by trying: not the pipe that swallows output
+  struct stat own, output;
+  fstat(1, &output);
   for (int fd = 3; fd < 200; ++fd)
-    if (fcntl(fd, F_GETFD) >= 0) return fd;
+    if (fstat(fd, &own) == 0 && own.st_ino != output.st_ino) return fd;
   return -1;
 }
 extern "C" void forges_lines(const float* x, float* y, int n) {
