@@ -18,7 +18,7 @@ DEMO_OUT ?= out/demo
 demo: $(VENV)/.installed
 	@rm -rf $(DEMO_OUT)
 	$(BIN)/kernelskill run benchmarks/core/$(DEMO)/kernel.cu --tests benchmarks/core/$(DEMO)/test.py \
-	  --device emulated --rounds 3 --out $(DEMO_OUT)
+	  --device emulated --rounds 1 --out $(DEMO_OUT)
 
 test: $(VENV)/.installed-dev lint
 	$(BIN)/pytest -n 2 --dist loadfile --durations=25
