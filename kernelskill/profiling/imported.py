@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from kernelskill.backends.cuda.ncu import metric_names
+from kernelskill.backends.cuda.ncu import kernel_profiles, metric_names, total_ns
 from kernelskill.backends.cuda.ncu_report import LaunchRow, parse_report
 from kernelskill.errors import ArtifactCorrupt, TaskError
 from kernelskill.isolation.child import Limits, private_folder, run_child
 from kernelskill.isolation.environment import clean_environment
+from kernelskill.profiling.imported_child import NO_PACKAGE
 from kernelskill.schema.device import Conditions
-from kernelskill.schema.profile import KernelProfile, Profile
+from kernelskill.schema.profile import Profile
 
-DURATION = "gpu__time_duration.sum"
 BINARY_SUFFIX = ".ncu-rep"
 _CHILD = "kernelskill.profiling.imported_child"
-_NO_PACKAGE = 3
-"""Exit status of the child where the package that reads binary reports is missing."""
 _LIMIT_S = 300.0
 _OUTPUT_BYTES = 256 << 20
 _REMEDY = (
@@ -53,9 +50,12 @@ def import_profile(path: Path, *, gpu: str = "") -> Profile:
         raise TaskError(f"{str(path)!r}: {error.message}", remedy=_REMEDY) from None
     if not any(row.metrics for row in rows):
         raise TaskError(f"{str(path)!r} holds no profiled kernel", remedy=_REMEDY)
-    profile = profile_of(
-        rows,
-        identity=sha256(data).hexdigest(),
+    profile = Profile(
+        candidate=sha256(data).hexdigest(),
+        case=0,
+        source="ncu",
+        kernels=kernel_profiles(rows, [_without_parameters(row.kernel) for row in rows]),
+        duration_ms=total_ns(rows) / 1e6 or None,
         conditions=Conditions(device="imported", gpu=gpu or "a GPU not named"),
     )
     return profile.model_copy(update={"unavailable": _lacking(profile)})
@@ -72,40 +72,6 @@ def _lacking(profile: Profile) -> str:
         f"the report lacks {len(missing)} of the {len(wanted)} metrics that a diagnosis reads first, "
         f"{missing[0]} among them; `ncu --set full` collects them"
     )
-
-
-def profile_of(rows: Sequence[LaunchRow], *, identity: str, conditions: Conditions) -> Profile:
-    """Join the rows of one kernel; its figures are those of its longest launch."""
-    total = sum(_nanoseconds(row) for row in rows)
-    launches = sum(row.launches for row in rows)
-    kernels = []
-    for name in dict.fromkeys(_without_parameters(row.kernel) for row in rows):
-        own = [row for row in rows if _without_parameters(row.kernel) == name]
-        longest = max(own, key=lambda row: row.metrics.get(DURATION, 0.0))
-        count = sum(row.launches for row in own)
-        share = sum(_nanoseconds(row) for row in own) / total if total else count / launches
-        kernels.append(
-            KernelProfile(
-                kernel=name,
-                launches=count,
-                time_share=share,
-                grid=longest.grid,
-                block=longest.block,
-                metrics=longest.metrics,
-            )
-        )
-    return Profile(
-        candidate=identity,
-        case=0,
-        source="ncu",
-        kernels=tuple(sorted(kernels, key=lambda kernel: (-kernel.time_share, kernel.kernel))),
-        duration_ms=total / 1e6 or None,
-        conditions=conditions,
-    )
-
-
-def _nanoseconds(row: LaunchRow) -> float:
-    return row.metrics.get(DURATION, 0.0) * row.launches
 
 
 def _without_parameters(name: str) -> str:
@@ -128,7 +94,7 @@ def _binary_rows(path: Path) -> tuple[LaunchRow, ...]:
             cwd=folder,
             env=clean_environment(folder),
         )
-    if done.returncode == _NO_PACKAGE:
+    if done.returncode == NO_PACKAGE:
         raise TaskError(
             "reading a binary report needs the package ncu-report",
             remedy="pip install 'kernelskill[ncu]', or give the output of"

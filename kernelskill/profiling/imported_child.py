@@ -7,7 +7,8 @@ import math
 import sys
 from typing import Any
 
-_NO_PACKAGE = 3
+NO_PACKAGE = 3
+"""Exit status where the package that reads binary reports is missing."""
 
 
 def main() -> int:
@@ -15,7 +16,7 @@ def main() -> int:
     try:
         import ncu_report  # noqa: PLC0415 - an extra that may be missing
     except ImportError:
-        return _NO_PACKAGE
+        return NO_PACKAGE
     report: Any = ncu_report.load_report(sys.argv[1])
     rows = []
     for number in range(report.num_ranges()):

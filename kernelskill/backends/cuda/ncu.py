@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Literal
@@ -118,9 +118,14 @@ def read_collection(
         return _unavailable(problem or f"ncu profiled no kernel (exit status {done.returncode})", commands)
     if not any(row.metrics for row in rows):
         return _unavailable(problem or "ncu collected no metric", commands)
-    kernels = _kernels(rows, build, plan)
-    total_ns = sum(row.metrics.get(_DURATION, 0.0) for row in rows)
-    return ProfileRun(source="ncu", kernels=kernels, duration_ms=total_ns / 1e6 or None, commands=commands)
+    known = {kernel.display_name: kernel for kernel in build.kernels}
+    kernels = tuple(
+        profile.model_copy(update={"resources": known.get(profile.kernel)})
+        for profile in kernel_profiles(rows, _names(rows, build, plan))
+    )
+    return ProfileRun(
+        source="ncu", kernels=kernels, duration_ms=total_ns(rows) / 1e6 or None, commands=commands
+    )
 
 
 def _problem(text: str) -> str:
@@ -139,27 +144,36 @@ def _unavailable(reason: str, commands: tuple[str, ...] = ()) -> ProfileRun:
     return ProfileRun(source="static", kernels=(), unavailable=reason, commands=commands)
 
 
-def _kernels(rows: tuple[LaunchRow, ...], build: Build, plan: LaunchPlan) -> tuple[KernelProfile, ...]:
-    """Join the rows of one kernel; its figures are those of its longest launch."""
-    names = _names(rows, build, plan)
-    total = sum(row.metrics.get(_DURATION, 0.0) for row in rows)
+def kernel_profiles(rows: Sequence[LaunchRow], names: Sequence[str]) -> tuple[KernelProfile, ...]:
+    """Join the rows of one kernel, the hottest first; its figures are those of its longest launch.
+
+    Args:
+        rows: At least one.
+        names: The kernel's name for each row.
+    """
+    total = total_ns(rows)
+    launches = sum(row.launches for row in rows)
     profiles = []
     for name in dict.fromkeys(names):
         own = [row for row, named in zip(rows, names, strict=True) if named == name]
         longest = max(own, key=lambda row: row.metrics.get(_DURATION, 0.0))
-        own_total = sum(row.metrics.get(_DURATION, 0.0) for row in own)
+        count = sum(row.launches for row in own)
         profiles.append(
             KernelProfile(
                 kernel=name,
-                launches=len(own),
-                time_share=own_total / total if total else len(own) / len(rows),
+                launches=count,
+                time_share=total_ns(own) / total if total else count / launches,
                 grid=longest.grid,
                 block=longest.block,
                 metrics=longest.metrics,
-                resources=next((each for each in build.kernels if each.display_name == name), None),
             )
         )
     return tuple(sorted(profiles, key=lambda profile: (-profile.time_share, profile.kernel)))
+
+
+def total_ns(rows: Sequence[LaunchRow]) -> float:
+    """Return the device time of all launches in nanoseconds; 0 where none was collected."""
+    return sum(row.metrics.get(_DURATION, 0.0) * row.launches for row in rows)
 
 
 def _names(rows: tuple[LaunchRow, ...], build: Build, plan: LaunchPlan) -> list[str]:
