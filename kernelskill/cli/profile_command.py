@@ -23,7 +23,7 @@ _DEPTHS = ("quick", "full")
 
 def profile(
     kernel: Annotated[
-        Path | None, typer.Argument(metavar="[KERNEL]", help="The .cu file.", show_default=False)
+        Path | None, typer.Argument(metavar="KERNEL", help="The .cu file.", show_default=False)
     ] = None,
     tests: Annotated[
         Path | None, typer.Option("--tests", "-t", metavar="FILE", help="Its test.py.", show_default=False)
@@ -52,7 +52,7 @@ def profile(
             help="Put two side by side, each a .cu file (with --tests), a report, or JSON of `profile --json`.",
         ),
     ] = None,
-    as_json: options.Json = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> int:
     """Say what limits a kernel and how that is known, without changing anything.
 
