@@ -1,0 +1,1 @@
+"""Language models behind one protocol: clients, mailboxes, scripts, recordings, and their budget."""

@@ -1,0 +1,25 @@
+"""How many tokens a text may have, never fewer than it does: what budgets reckon with before a call."""
+
+from __future__ import annotations
+
+import math
+
+from kernelskill.llm.base import ModelRequest
+from kernelskill.schema.base import canonical_json
+
+_BYTES_A_TOKEN = 2.5
+"""CUDA source, full of brackets and short names, has some 2.8 to 3.5 UTF-8 bytes a token."""
+_MESSAGE_OVERHEAD = 8
+"""Tokens that a chat template puts around one message."""
+
+
+def estimate_text(text: str) -> int:
+    """Return an upper estimate of a text's tokens."""
+    return math.ceil(len(text.encode("utf-8", "surrogatepass")) / _BYTES_A_TOKEN)
+
+
+def estimate_tokens(request: ModelRequest) -> int:
+    """Return an upper estimate of the tokens that a request sends."""
+    messages = sum(estimate_text(message.text) + _MESSAGE_OVERHEAD for message in request.messages)
+    schema = estimate_text(canonical_json(request.answer_schema)) if request.answer_schema else 0
+    return messages + schema
