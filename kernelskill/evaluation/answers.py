@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from kernelskill.backends.base import Unrecordable
+from kernelskill.errors import WorkerDied
 from kernelskill.evaluation.protocol import CheckProtocol
 from kernelskill.evaluation.time_stage import TimeReport
 from kernelskill.schema.build import Build, BuildFailure
-from kernelskill.schema.evaluation import CaseShape, Evaluation, StageSeconds, Status
+from kernelskill.schema.device import Conditions
+from kernelskill.schema.evaluation import CaseShape, Evaluation, Request, StageSeconds, Status
 from kernelskill.schema.launch_plan import LaunchPlan
 from kernelskill.schema.task import Role, Task
 
@@ -87,4 +89,20 @@ def with_times(check: Evaluation, report: TimeReport) -> Evaluation:
             "incumbent_timings": tuple(report.incumbent_timings),
             "paired": tuple(report.paired),
         }
+    )
+
+
+def spoilt(
+    request: Request, error: WorkerDied, trouble: tuple[str, ...], conditions: Conditions
+) -> Evaluation:
+    """Return the answer where the worker died twice with the same candidate."""
+    return Evaluation(
+        key=request.key,
+        candidate=request.candidate.digest,
+        stage=request.stage,
+        depth=request.depth,
+        status=Status.HARNESS_ERROR,
+        detail=f"the worker died twice: {error.message}",
+        notes=trouble,
+        conditions=conditions,
     )

@@ -104,6 +104,14 @@ class SanitizingBackend(Protocol):
 
 
 @runtime_checkable
+class PreparingBackend(Protocol):
+    """Can have the processes of its next workers start while something else is done."""
+
+    def prepare_workers(self, count: int) -> None:
+        """Keep so many started; 0 ends them."""
+
+
+@runtime_checkable
 class ClockedBackend(Protocol):
     """Tells how fast its device runs."""
 

@@ -11,15 +11,15 @@ from typing import Protocol
 
 from kernelskill.backends.base import Backend, Unrecordable
 from kernelskill.errors import HarnessError, WorkerDied
-from kernelskill.evaluation.answers import plan_facts, shapes_of, uncompiled, unpermitted, with_times
-from kernelskill.evaluation.calls import plain
+from kernelskill.evaluation.answers import plan_facts, shapes_of, spoilt, uncompiled, unpermitted, with_times
 from kernelskill.evaluation.capabilities import SanitizingBackend, exclusive
 from kernelskill.evaluation.check import check_candidate
 from kernelskill.evaluation.demands import NOTHING_KNOWN, Demands
 from kernelskill.evaluation.permissions import refusal_of
 from kernelskill.evaluation.probing import find_demands
+from kernelskill.evaluation.profile_stage import ProfileStage
 from kernelskill.evaluation.protocol import CheckProtocol, CheckRules
-from kernelskill.evaluation.sanitizing import sanitize
+from kernelskill.evaluation.sanitizing import SanitizedTimes, sanitize
 from kernelskill.evaluation.second_look import review, would_be_accepted
 from kernelskill.evaluation.seeds import SeedFile, SeedPool
 from kernelskill.evaluation.store import EvaluationStore
@@ -31,16 +31,21 @@ from kernelskill.evaluation.twins import TimedPrograms, are_twins, evaluation_of
 from kernelskill.evaluation.user_baseline import time_user_baseline
 from kernelskill.evaluation.workshop import Workshop
 from kernelskill.events import Clock
-from kernelskill.profiling.profile import join_profile
 from kernelskill.schema.base import canonical_json, sha256_text
 from kernelskill.schema.build import Build, BuildFailure
 from kernelskill.schema.candidate import Candidate
 from kernelskill.schema.device import Conditions, Evidence, Gpu
-from kernelskill.schema.evaluation import Depth, Evaluation, Request, StageSeconds, Status, Timing
+from kernelskill.schema.evaluation import (
+    DEVICE_STAGES,
+    Depth,
+    Evaluation,
+    Request,
+    StageSeconds,
+    Status,
+    Timing,
+)
 from kernelskill.schema.profile import Profile, ProfileDepth
 from kernelskill.schema.task import Task
-
-DEVICE_STAGES = ("check", "sanitize", "time", "review", "profile")
 
 
 class Closing(Protocol):
@@ -99,7 +104,11 @@ class LocalEvaluator:
         self._values = values
         self._closes = closes
         self._stages: dict[tuple[str, bool], TimeStage] = {}
+        self._profiles = ProfileStage(
+            task, backend, self._workshop, self._trials, hold=lambda: self._hold("profile", [])
+        )
         self._timed = TimedPrograms()
+        self._sanitized = SanitizedTimes()
         self._device = threading.Lock()
 
     def conditions(self) -> Conditions:
@@ -134,7 +143,7 @@ class LocalEvaluator:
             try:
                 evaluation = self._answer(request, pool, trouble)
             except WorkerDied as second:
-                evaluation = self._spoilt(request, second, trouble)
+                evaluation = spoilt(request, second, trouble, self.conditions())
         self.store.put(evaluation)
         self._timed.add(request, evaluation)
         return evaluation
@@ -151,8 +160,11 @@ class LocalEvaluator:
             build = self._workshop.build(self.original)
             if isinstance(build, BuildFailure):
                 return NOTHING_KNOWN
+            protocol = self._protocol_of(pool, NOTHING_KNOWN)
+            # Putting the cases in order makes the values of each first seed, before the device is held.
+            protocol.cases("full")
             with self._hold("check", []):
-                found = find_demands(self._protocol_of(pool, NOTHING_KNOWN), self._workshop, build)
+                found = find_demands(protocol, self._workshop, build)
             self.store.write("demands", key, found)
         return found
 
@@ -179,32 +191,11 @@ class LocalEvaluator:
         if found is not None:
             return found
         try:
-            profile = self._profile(candidate, pool, depth)
+            profile = self._profiles.profile(candidate, pool, depth)
         except WorkerDied:
-            profile = self._profile(candidate, pool, depth)
+            profile = self._profiles.profile(candidate, pool, depth)
         self.store.put_profile(key, profile)
         return profile
-
-    def _profile(self, candidate: Candidate, pool: SeedPool, depth: ProfileDepth) -> Profile:
-        case = self.task.timed_cases[0]
-        build = self._workshop.build(candidate)
-        if isinstance(build, BuildFailure):
-            raise HarnessError(f"candidate {candidate.digest[:12]} does not build and has no profile")
-        trial = self._trials.trial(case, 0, pool)
-        plan = self._workshop.plans(build).plan(plain(trial.extents, trial.bundle.scalars).call)
-        if isinstance(plan, Unrecordable):
-            raise HarnessError(f"candidate {candidate.digest[:12]} has no launch plan: {plan.reason}")
-        with self._hold("profile", []):
-            run = self._backend.profile(build, plan, trial.bundle.contents(), depth=depth)
-        return join_profile(
-            run,
-            build,
-            plan,
-            candidate=candidate.digest,
-            case=case.index,
-            gpu=self.gpu,
-            conditions=self.conditions(),
-        )
 
     def close(self) -> None:
         """Release processes and files; inputs and expected values can be made again."""
@@ -265,6 +256,7 @@ class LocalEvaluator:
                 # Its races excuse those of no candidate: an original that races is refused itself.
                 demands = demands.model_copy(update={"races": False})
             protocol = self._protocol_of(pool, demands)
+            protocol.make_values(request.depth)
             refused = self._workshop.must_run_directly(build, protocol.plain_calls())
         with self._hold("check", seconds), self._workshop.bench(build, directly=bool(refused)) as bench:
             report = check_candidate(protocol, bench, request.depth)
@@ -302,11 +294,14 @@ class LocalEvaluator:
                 raise HarnessError("a candidate that was built before does not build any more")
         builds = [side for side in sides if isinstance(side, Build)]
         stage = self._time_stage(pool, request.depth)
+        with self._watch("data", seconds):
+            stage.make_values()
         with self._hold("time", seconds):
             report = stage.time(builds[0], builds[1] if len(builds) > 1 else None)
-            baseline: tuple[Timing, ...] = ()
-            reasons: tuple[str, ...] = ()
-            if request.candidate == self.original and report.status is Status.PASSED:
+        baseline: tuple[Timing, ...] = ()
+        reasons: tuple[str, ...] = ()
+        if request.candidate == self.original and report.status is Status.PASSED:
+            with self._hold("library", seconds):
                 baseline, reasons = time_user_baseline(self.task, self._values, pool, self.evidence)
         evaluation = with_times(check, report).model_copy(
             update={
@@ -334,18 +329,28 @@ class LocalEvaluator:
         sanitizing = isinstance(self._backend, SanitizingBackend) and not request.fresh
         if not reasons and not (sanitizing and would_be_accepted(self.task, evaluation)):
             return evaluation
+        if not reasons and self._sanitized.has_faster(self.task, pool, evaluation):
+            unverified = (*evaluation.unverified, "no sanitizer ran: a faster candidate was known already")
+            return evaluation.model_copy(update={"unverified": unverified})
         demands = self.demands(pool)
+        protocol = again = self._protocol_of(pool, demands)
+        if reasons:
+            again = self._protocol_of(self.seeds.pool("second look", len(pool.seeds)), demands)
+            with self._watch("data", seconds):
+                again.make_values("search")
         with self._hold("review", seconds):
-            return review(
+            reviewed = review(
                 evaluation,
                 reasons,
-                self._protocol_of(pool, demands),
-                lambda: self._protocol_of(self.seeds.pool("second look", len(pool.seeds)), demands),
+                protocol,
+                again,
                 self._workshop,
                 build,
                 self._workshop.build(self.original),
                 sanitized=bool(request.fresh),
             )
+        self._sanitized.add(self.task, pool, reviewed)
+        return reviewed
 
     def _protocol_of(self, pool: SeedPool, demands: Demands) -> CheckProtocol:
         return CheckProtocol(
@@ -369,18 +374,6 @@ class LocalEvaluator:
                 rules=self._timing_rules.shortened() if short else self._timing_rules,
             )
         return self._stages[pool.digest, short]
-
-    def _spoilt(self, request: Request, error: WorkerDied, trouble: tuple[str, ...]) -> Evaluation:
-        return Evaluation(
-            key=request.key,
-            candidate=request.candidate.digest,
-            stage=request.stage,
-            depth=request.depth,
-            status=Status.HARNESS_ERROR,
-            detail=f"the worker died twice: {error.message}",
-            notes=trouble,
-            conditions=self.conditions(),
-        )
 
     @contextmanager
     def _hold(self, stage: str, seconds: list[StageSeconds]) -> Iterator[None]:

@@ -80,6 +80,31 @@ class CheckProtocol:
         """Return the values of a case at the pool's seed `number`."""
         return self._trials.trial(case, number, self._pool)
 
+    def make_values(self, depth: Depth) -> None:
+        """Make all values that a check of this depth needs: that is work of the host alone."""
+        for case in self.cases(depth):
+            if self.runs_in_full(case):
+                for number in range(self.trial_count(case, depth)):
+                    self.trial(case, number)
+
+    def timed_trials(self, case: Case, most: int) -> list[Trial]:
+        """Return the values that take turns while a case is timed: sizes and scalars are part of the plan.
+
+        Args:
+            case: A timed one.
+            most: How many seeds take part at most.
+        """
+        count = min(max(1, most), self.trial_count(case, "full"))
+        first, *others = (self.trial(case, number) for number in range(count))
+        return [
+            first,
+            *(
+                trial
+                for trial in others
+                if trial.extents == first.extents and trial.bundle.scalars == first.bundle.scalars
+            ),
+        ]
+
     def plain_call(self, case: Case) -> Call:
         """Return the ordinary call of a case."""
         trial = self.trial(case, 0)

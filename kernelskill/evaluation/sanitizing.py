@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from math import inf, log
+
 from kernelskill.backends.base import Unrecordable
 from kernelskill.evaluation.capabilities import SanitizerReport, SanitizingBackend
 from kernelskill.evaluation.case_run import CheckReport
 from kernelskill.evaluation.protocol import CheckProtocol
+from kernelskill.evaluation.seeds import SeedPool
 from kernelskill.evaluation.workshop import Workshop
 from kernelskill.schema.build import Build, BuildFailure
-from kernelskill.schema.evaluation import Status
-from kernelskill.schema.task import Case
+from kernelskill.schema.evaluation import Evaluation, Status
+from kernelskill.schema.task import Case, Task
 
 
 def sanitize(
@@ -52,6 +55,36 @@ def sanitize(
             report.note(f"{text}; the original shows {finding.tool} errors too")
         else:
             report.fail(Status.SANITIZER_ERROR, f"case {case.label}: {text}")
+
+
+class SanitizedTimes:
+    """The fastest candidate that the sanitizer has seen, for each pool of seeds.
+
+    A slower one cannot become the result, and the result is looked at again with fresh seeds, so the
+    sanitizer's seconds are kept for those that may.
+    """
+
+    def __init__(self) -> None:
+        self._best: dict[str, float] = {}
+
+    def add(self, task: Task, pool: SeedPool, evaluation: Evaluation) -> None:
+        """Remember a candidate that came through."""
+        score = _score(task, evaluation)
+        if evaluation.passed and score is not None:
+            self._best[pool.digest] = min(score, self._best.get(pool.digest, score))
+
+    def has_faster(self, task: Task, pool: SeedPool, evaluation: Evaluation) -> bool:
+        """Return whether one that came through is at least as fast."""
+        score = _score(task, evaluation)
+        return score is not None and score >= self._best.get(pool.digest, inf)
+
+
+def _score(task: Task, evaluation: Evaluation) -> float | None:
+    """Return the weighted mean of ln(ms) over the timed cases; None where one has no time."""
+    times = [(case.weight, evaluation.timing(case.index)) for case in task.timed_cases]
+    if any(timing is None for _, timing in times):
+        return None
+    return sum(weight * log(timing.median_ms) for weight, timing in times if timing is not None)
 
 
 def _findings(

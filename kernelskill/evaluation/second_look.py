@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from kernelskill.backends.base import RunOutcome
 from kernelskill.evaluation import calls
@@ -30,7 +30,7 @@ def review(
     evaluation: Evaluation,
     reasons: tuple[str, ...],
     protocol: CheckProtocol,
-    new_seeds: Callable[[], CheckProtocol],
+    new_seeds: CheckProtocol,
     workshop: Workshop,
     build: Build,
     original: Build | BuildFailure,
@@ -46,7 +46,7 @@ def review(
         evaluation: Of stage `time`, passed.
         reasons: Why its times are to be doubted, if they are.
         protocol: With the seeds that it was checked with.
-        new_seeds: Gives one with seeds that it has not met.
+        new_seeds: With seeds that it has not met.
         workshop: Opens fresh workers.
         build: The candidate.
         original: What it shows under the sanitizer is excused.
@@ -58,7 +58,7 @@ def review(
     if reasons and report.status is Status.PASSED:
         incumbent = {timing.case: timing for timing in evaluation.incumbent_timings}
         directly = evaluation.execution == "direct"
-        second = look_again(new_seeds(), workshop, build, incumbent, directly=directly)
+        second = look_again(new_seeds, workshop, build, incumbent, directly=directly)
         if second.status is not Status.PASSED:
             report.fail(Status.SUSPICIOUS, f"{reasons[0]}; looked at again: {second.detail}")
         else:

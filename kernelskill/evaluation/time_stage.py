@@ -68,6 +68,11 @@ class TimeStage:
         self._rules = rules
         self._estimates: dict[tuple[str, int], SoleTiming] = {}
 
+    def make_values(self) -> None:
+        """Make the values that timing needs: that is work of the host alone."""
+        for case in self._protocol.task.timed_cases:
+            self._protocol.timed_trials(case, self._rules.rotations if self._evidence == "measured" else 1)
+
     def time(self, candidate: Build, incumbent: Build | None) -> TimeReport:
         """Time a candidate on every timed case, against an incumbent where there is one.
 
@@ -91,7 +96,7 @@ class TimeStage:
                 if refused is not None:
                     return report.fail(refused.status, f"case {case.label}: {refused.reason}")
                 sides = (mine,) if theirs is None else (theirs, mine)
-                rotations = rules.rotations if theirs is not None else 1
+                rotations = self._rules.rotations if theirs is not None else 1
                 values = TimedValues(
                     self._protocol,
                     case,

@@ -59,7 +59,7 @@ class TimedValues:
         self._case = case
         self._sides = sides
         self._chance: Chance = chance or secrets.SystemRandom()
-        self._trials = _alike(protocol, case, rotations)
+        self._trials = protocol.timed_trials(case, rotations)
         self._clocks = clocks
         self._before = ClockState()
         self._current = 0
@@ -131,15 +131,3 @@ def clock_notes(label: str, before: ClockState, after: ClockState) -> tuple[str,
     if slowed:
         notes.append(f"case {label}: the GPU was slowed down by {' and '.join(slowed)}")
     return tuple(notes)
-
-
-def _alike(protocol: CheckProtocol, case: Case, most: int) -> list[Trial]:
-    """Return the trials of a case that differ in contents alone: sizes and scalars are part of the plan."""
-    count = min(max(1, most), protocol.trial_count(case, "full"))
-    first, *others = (protocol.trial(case, number) for number in range(count))
-    same = [
-        trial
-        for trial in others
-        if trial.extents == first.extents and trial.bundle.scalars == first.bundle.scalars
-    ]
-    return [first, *same]

@@ -14,13 +14,15 @@ from pathlib import Path
 
 from kernelskill.backends.base import Backend, Call, Unrecordable
 from kernelskill.evaluation.bench import Bench, PlanBook, by_call, by_plan
-from kernelskill.evaluation.capabilities import DirectBackend
+from kernelskill.evaluation.capabilities import DirectBackend, PreparingBackend
 from kernelskill.schema.build import Build, BuildFailure
 from kernelskill.schema.candidate import Candidate
 from kernelskill.schema.task import Role, Task
 
 KEPT_PLANS = 32
 MOST_BUILDERS = 8
+WORKERS_READY = 2
+"""A pair that is timed needs two at once."""
 RESERVED_CORES = 2
 """Where times are measured, no compiler runs on so many cores: they belong to what is checked and timed."""
 
@@ -42,6 +44,7 @@ class Workshop:
         self._builders = builders(reserve=backend.evidence == "measured")
         self._asked: set[str] = set()
         self._lock = threading.Lock()
+        self._prepare_workers(WORKERS_READY)
 
     def prefetch(self, candidates: Sequence[Candidate]) -> None:
         """Start building candidates in the background; what fails shows when it is asked for."""
@@ -106,9 +109,14 @@ class Workshop:
         return Bench(by_plan(plans, worker), worker, folder, remembers=remembers, plans=plans)
 
     def close(self) -> None:
-        """Drop builds that have not begun and empty the scratch folder."""
+        """Drop builds that have not begun, end what waits and empty the scratch folder."""
+        self._prepare_workers(0)
         self._builders.shutdown(wait=True, cancel_futures=True)
         shutil.rmtree(self._scratch, ignore_errors=True)
+
+    def _prepare_workers(self, count: int) -> None:
+        if isinstance(self.backend, PreparingBackend):
+            self.backend.prepare_workers(count)
 
 
 def builders(*, reserve: bool) -> ThreadPoolExecutor:

@@ -17,7 +17,7 @@ from kernelskill.profiling.roofline import roofline
 from kernelskill.runs import fold
 from kernelskill.schema.base import canonical_json, sha256_text
 from kernelskill.schema.candidate import Candidate, Lineage, Patch
-from kernelskill.schema.evaluation import Evaluation, Verdict, VerdictKind
+from kernelskill.schema.evaluation import DEVICE_STAGES, Evaluation, Verdict, VerdictKind
 from kernelskill.schema.event import Evaluated, Proposed
 from kernelskill.schema.profile import Roofline
 from kernelskill.schema.proposal import Exactness, Proposal, Refusal, Slate
@@ -27,13 +27,12 @@ from kernelskill.source.edits import unified_diff
 from kernelskill.source.features import features
 from kernelskill.source.unit import SourceUnit
 
-_NOT_ON_DEVICE = ("build", "record", "data", "wait")
 _STAYS_ALIVE = (VerdictKind.ACCEPTED, VerdictKind.TIE)
 
 
 def device_seconds(evaluation: Evaluation) -> float:
     """Return how long an evaluation held the device."""
-    return sum(stage.seconds for stage in evaluation.seconds if stage.stage not in _NOT_ON_DEVICE)
+    return sum(stage.seconds for stage in evaluation.seconds if stage.stage in DEVICE_STAGES)
 
 
 def rooflines(context: RoundContext, evaluation: Evaluation) -> tuple[Roofline, ...]:

@@ -114,6 +114,10 @@ class CaseShape(Record):
     """Bytes that any kernel must move: inputs and outputs once, in-out twice, scratch never."""
 
 
+DEVICE_STAGES = ("check", "sanitize", "time", "review", "profile")
+"""Stages that count as device time. The user's own `baseline()` (`library`) does not: no search causes it."""
+
+
 class StageSeconds(Record):
     """Wall time a stage of the evaluation took."""
 

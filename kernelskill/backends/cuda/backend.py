@@ -17,6 +17,7 @@ from kernelskill.backends.cuda.detect import FoundGpu, ask_nvidia_smi, find_gpus
 from kernelskill.backends.cuda.direct import DirectWorker
 from kernelskill.backends.cuda.ncu import profile_with_ncu
 from kernelskill.backends.cuda.occupants import require_free_again, require_idle
+from kernelskill.backends.cuda.prepared import PreparedWorkers, WorkerProcess
 from kernelskill.backends.cuda.replay_core import compile_core
 from kernelskill.backends.cuda.sanitizer import ALL_TOOLS, SanitizerReport, Tool, sanitize_plan
 from kernelskill.backends.recorder import history_matters, record
@@ -59,6 +60,8 @@ class CudaBackend:
         self._toolchain: Toolchain | None = None
         self._cache: BuildCache | None = None
         self._seen_idle = False
+        self._prepared = PreparedWorkers(lambda: WorkerProcess(self.found.index, self.core))
+        self._kept_ready = 0
 
     def conditions(self) -> Conditions:
         """Return what every figure of this device depends on; the clocks are those of this moment."""
@@ -109,7 +112,19 @@ class CudaBackend:
             CompilerMissing: The replay core does not compile here.
         """
         check_readable(build)
-        return CudaWorker(self.found.index, self.core, build, seen_free=self._seen_free)
+        return CudaWorker(self._prepared.take(), build, seen_free=self._seen_free, closed=self._prepare_again)
+
+    def prepare_workers(self, count: int) -> None:
+        """Keep so many processes started for the next workers, from the next worker's end on; 0 ends them.
+
+        They start when a worker ends, so that none starts while another is timed.
+        """
+        self._kept_ready = count
+        if not count:
+            self._prepared.close()
+
+    def _prepare_again(self) -> None:
+        self._prepared.prepare(self._kept_ready)
 
     def open_direct(self, build: Build, signature: Signature) -> DirectWorker:
         """Start a worker that runs the launcher itself, as an unprivileged user, where it cannot be recorded.

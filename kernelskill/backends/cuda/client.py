@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import os
-import shutil
-import sys
-import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from kernelskill.backends.base import RunOutcome, TimingRun
+from kernelskill.backends.cuda.prepared import SET_UP_S, WorkerProcess
 from kernelskill.errors import DeviceUnavailable, HarnessError, WorkerDied
-from kernelskill.isolation.child import Child, ChildTimeout, Limits, clean_environment
-from kernelskill.isolation.environment import python_path
+from kernelskill.isolation.child import ChildTimeout
 from kernelskill.schema.build import Build
 from kernelskill.schema.evaluation import Status
 from kernelskill.schema.launch_plan import LaunchPlan
-
-_SET_UP_S = 120.0
 
 
 class Failed(Exception):
@@ -29,48 +24,30 @@ class Failed(Exception):
         self.outcome = outcome
 
 
-def worker_environment(folder: Path) -> dict[str, str]:
-    """Return the environment of our own device processes."""
-    environment = clean_environment(folder)
-    environment["PYTHONPATH"] = python_path()
-    # everything is loaded before the clock starts, and a capture must not load code
-    environment["CUDA_MODULE_LOADING"] = "EAGER"
-    return environment
-
-
 class CudaWorker:
     """A child process that holds one build on one GPU.
 
     Args:
-        device: As CUDA counts.
-        core: The compiled replay loop.
+        process: One that has seen no other build; closed with the worker.
         build: What it holds.
         seen_free: Waits until the GPU has ended a kernel that hung; called after the process was killed.
+        closed: Called once the process has ended.
     """
 
     def __init__(
-        self, device: int, core: Path, build: Build, *, seen_free: Callable[[], None] | None = None
+        self,
+        process: WorkerProcess,
+        build: Build,
+        *,
+        seen_free: Callable[[], None] | None = None,
+        closed: Callable[[], None] | None = None,
     ) -> None:
+        self._process = process
+        self._build: Build | None = build
         self._seen_free = seen_free
-        self._folder = Path(tempfile.mkdtemp(prefix="kernelskill-cuda-"))
-        file = self._folder / "build.json"
-        file.write_text(build.model_dump_json(), encoding="utf-8")
-        command = [
-            *(sys.executable, "-P", "-m", "kernelskill.backends.cuda.worker"),
-            *("--device", str(device), "--core", str(core), "--build", str(file)),
-        ]
+        self._closed = closed
         self._dead = ""
         self._load_failure: RunOutcome | None = None
-        try:
-            self._child = Child.start(
-                command,
-                cwd=self._folder,
-                limits=Limits(wall_s=_SET_UP_S),
-                env=worker_environment(self._folder),
-            )
-        except BaseException:
-            shutil.rmtree(self._folder, ignore_errors=True)
-            raise
 
     def load(self, plan: LaunchPlan, *, guard_bytes: int = 65536, salt: int = 0) -> None:
         """Make `plan` the current one.
@@ -89,7 +66,7 @@ class CudaWorker:
         }
         self._load_failure = None
         try:
-            self._ask(message, _SET_UP_S)
+            self._ask(message, SET_UP_S)
         except Failed as failed:
             self._load_failure = failed.outcome
 
@@ -130,7 +107,7 @@ class CudaWorker:
     def damaged_guards(self) -> tuple[str, ...]:
         """Return the regions whose guard bands were written to."""
         try:
-            return tuple(self._ask({"do": "damaged_guards"}, _SET_UP_S)["damaged"])
+            return tuple(self._ask({"do": "damaged_guards"}, SET_UP_S)["damaged"])
         except Failed as failed:
             raise HarnessError(f"the guard bands cannot be read: {failed.outcome.detail}") from failed
 
@@ -156,8 +133,9 @@ class CudaWorker:
 
     def close(self) -> None:
         """End the child process; safe to call twice."""
-        self._child.close()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        self._process.close()
+        if self._closed is not None:
+            self._closed()
 
     def __enter__(self) -> CudaWorker:
         return self
@@ -169,7 +147,7 @@ class CudaWorker:
         if self._load_failure is not None:
             return
         try:
-            self._ask(message, _SET_UP_S)
+            self._ask(message, SET_UP_S)
         except Failed as failed:
             if failed.outcome.status is Status.OUT_OF_MEMORY:
                 self._load_failure = failed.outcome
@@ -177,10 +155,13 @@ class CudaWorker:
             raise HarnessError(f"{message['do']}: {failed.outcome.detail}") from failed
 
     def _ask(self, message: dict[str, Any], timeout_s: float) -> dict[str, Any]:
+        if self._build is not None:
+            build, self._build = self._build, None
+            self._ask({"do": "open", "build": build.model_dump(mode="json")}, SET_UP_S)
         if self._dead:
             raise WorkerDied(self._dead, remedy="close this worker and open another")
         try:
-            answer = self._child.call(message, timeout_s=timeout_s)
+            answer = self._process.call(message, timeout_s=timeout_s)
         except ChildTimeout as error:
             self._dead = f"the worker was killed after {timeout_s:g} s"
             if self._seen_free is not None:

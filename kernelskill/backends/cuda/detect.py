@@ -9,6 +9,7 @@ from functools import lru_cache
 from kernelskill.backends.cuda import driver as cuda
 from kernelskill.backends.cuda.driver import Driver, DriverError
 from kernelskill.errors import DeviceUnavailable, UnknownNameError
+from kernelskill.hardware.ceilings import driver_version, stored_ceilings, with_ceilings
 from kernelskill.hardware.gpus import find_gpu
 from kernelskill.schema.base import Record
 from kernelskill.schema.device import Gpu
@@ -31,6 +32,8 @@ class FoundGpu(Record):
     """As nvidia-smi writes it."""
     capability: tuple[int, int]
     gpu: Gpu
+    """Its facts, with the rates that were measured on it where `kernelskill ceilings` has run."""
+    data_sheet: Gpu
     cuda: str
     """The newest CUDA that the driver serves."""
 
@@ -89,13 +92,17 @@ def _found(driver: Driver, index: int) -> FoundGpu:
         driver.device_attribute(index, cuda.DEVICE_CAPABILITY_MINOR),
     )
     parts = (raw[:8], raw[8:12], raw[12:16], raw[16:20], raw[20:])
+    uuid, cuda_version = "GPU-" + "-".join(parts), driver.version()
+    facts = _facts(driver, index, name, capability)
+    measured = stored_ceilings(uuid, driver_version(cuda_version))
     return FoundGpu(
         index=index,
         name=name,
-        uuid="GPU-" + "-".join(parts),
+        uuid=uuid,
         capability=capability,
-        gpu=_facts(driver, index, name, capability),
-        cuda=driver.version(),
+        gpu=with_ceilings(facts, measured),
+        data_sheet=facts,
+        cuda=cuda_version,
     )
 
 

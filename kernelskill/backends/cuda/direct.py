@@ -16,7 +16,8 @@ from statistics import median
 from typing import Any
 
 from kernelskill.backends.base import Call, RunOutcome, TimingRun
-from kernelskill.backends.cuda.client import Failed, worker_environment
+from kernelskill.backends.cuda.client import Failed
+from kernelskill.backends.cuda.prepared import worker_environment
 from kernelskill.backends.recorder.caller import UnknownArgument, caller_source, scalar_bytes
 from kernelskill.backends.sandbox import require_not_killed
 from kernelskill.backends.toolchain import Toolchain

@@ -21,17 +21,17 @@ class Execution:
     """Holds the device, the build's code and at most one loaded plan.
 
     Raises:
-        OSError: There is no driver.
+        OSError: The build's device code cannot be read.
         DriverError: The device or the code cannot be used.
         HarnessError: The device code is not the build's.
     """
 
-    def __init__(self, device: int, core: Path, build: Build) -> None:
+    def __init__(self, device: int, core: Path, build: Build, driver: Driver) -> None:
         self._build = build
         self._image = (Path(build.folder) / "device.cubin").read_bytes()
         if sha256_bytes(self._image) != build.device_code:
             raise HarnessError("device.cubin is not the one that was built", remedy="clear the build cache")
-        self._driver = Driver()
+        self._driver = driver
         self._driver.enter(device)
         self._core = ReplayCore(core)
         self._main = self._driver.stream()

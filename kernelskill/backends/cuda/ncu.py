@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Literal
 
 from kernelskill.backends.base import ProfileRun
-from kernelskill.backends.cuda.client import worker_environment
 from kernelskill.backends.cuda.job import write_job
 from kernelskill.backends.cuda.ncu_report import LaunchRow, bare_name, parse_report
+from kernelskill.backends.cuda.prepared import worker_environment
 from kernelskill.errors import ArtifactCorrupt, HarnessError
 from kernelskill.isolation.child import ChildResult, Limits, private_folder, run_child
 from kernelskill.schema.build import Build

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Literal
 
-from kernelskill.backends.cuda.client import worker_environment
 from kernelskill.backends.cuda.job import write_job
+from kernelskill.backends.cuda.prepared import worker_environment
 from kernelskill.isolation.child import ChildResult, Limits, private_folder, run_child
 from kernelskill.schema.base import Record
 from kernelskill.schema.build import Build
@@ -76,30 +77,57 @@ def sanitize_plan(
             ran=(),
             unavailable="compute-sanitizer was not found; install it with the CUDA toolkit",
         )
-    findings: list[SanitizerFinding] = []
-    ran: list[Tool] = []
-    problems: list[str] = []
-    commands: list[str] = []
-    for tool in tools:
-        with private_folder("kernelskill-sanitizer-") as folder:
-            command = [program, "--tool", tool, "--print-limit", str(_SHOWN), "--log-file", _REPORT]
-            command += write_job(folder, build, plan, contents, device=device, core=core, guard_bytes=0)
-            done = run_child(
-                command, limits=Limits(wall_s=limit_s), cwd=folder, env=worker_environment(folder)
-            )
-            text = _report_text(folder / _REPORT, done)
-        commands.append(" ".join(command))
-        reading = read_report(text, tool)
-        findings += reading.findings
-        if reading.complete or reading.findings:
-            ran.append(tool)
-        elif done.timed_out:
-            problems.append(f"{tool} did not finish within {limit_s:g} s; check a smaller case")
-        else:
-            problems.append(f"{tool} did not run to its end: {_first_line(text)}")
+
+    def run(tool: Tool) -> _ToolRun:
+        return _run_tool(program, tool, build, plan, contents, device=device, core=core, limit_s=limit_s)
+
+    # The tools are processes of their own and nothing is timed meanwhile: most of a run is their start.
+    with ThreadPoolExecutor(max_workers=len(tools) or 1, thread_name_prefix="sanitizer") as pool:
+        runs = list(pool.map(run, tools))
     return SanitizerReport(
-        findings=tuple(findings), ran=tuple(ran), unavailable="; ".join(problems), commands=tuple(commands)
+        findings=tuple(finding for each in runs for finding in each.findings),
+        ran=tuple(each.tool for each in runs if not each.problem),
+        unavailable="; ".join(each.problem for each in runs if each.problem),
+        commands=tuple(each.command for each in runs),
     )
+
+
+class _ToolRun(Record):
+    """What came of one tool."""
+
+    tool: Tool
+    findings: tuple[SanitizerFinding, ...]
+    problem: str
+    """Why it clears nobody; empty where it ran to its end or found something."""
+    command: str
+
+
+def _run_tool(
+    program: str,
+    tool: Tool,
+    build: Build,
+    plan: LaunchPlan,
+    contents: Mapping[str, Path],
+    *,
+    device: int,
+    core: Path,
+    limit_s: float,
+) -> _ToolRun:
+    """Run one tool to its end and read its report."""
+    with private_folder("kernelskill-sanitizer-") as folder:
+        command = [program, "--tool", tool, "--print-limit", str(_SHOWN), "--log-file", _REPORT]
+        command += write_job(folder, build, plan, contents, device=device, core=core, guard_bytes=0)
+        done = run_child(command, limits=Limits(wall_s=limit_s), cwd=folder, env=worker_environment(folder))
+        text = _report_text(folder / _REPORT, done)
+    reading = read_report(text, tool)
+    problem = ""
+    if not reading.complete and not reading.findings:
+        problem = (
+            f"{tool} did not finish within {limit_s:g} s; check a smaller case"
+            if done.timed_out
+            else f"{tool} did not run to its end: {_first_line(text)}"
+        )
+    return _ToolRun(tool=tool, findings=reading.findings, problem=problem, command=" ".join(command))
 
 
 class ReportReading(Record):

@@ -9,11 +9,11 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from kernelskill.backends.cuda.driver import DriverError
+from kernelskill.backends.cuda.driver import Driver, DriverError
 from kernelskill.backends.cuda.execution import Execution, sticky
 from kernelskill.errors import DeviceUnavailable, HarnessError
 from kernelskill.isolation.channel import serve
@@ -44,8 +44,10 @@ _MEANINGS = {
 class WorkerLoop:
     """Answers one message at a time; after a broken context it refuses everything."""
 
-    def __init__(self, execution: Callable[[], Execution]) -> None:
-        self._open = execution
+    def __init__(self, device: int, core: Path) -> None:
+        self._device = device
+        self._core = core
+        self._driver: Driver | None = None
         self._execution: Execution | None = None
         self._broken = ""
 
@@ -69,7 +71,12 @@ class WorkerLoop:
             return {"unavailable": error.message}
 
     def _do(self, message: Message) -> Message:
-        execution = self._started()
+        if message["do"] == "open":
+            self._open(Build.model_validate(message["build"]))
+            return {}
+        execution = self._execution
+        if execution is None:
+            raise HarnessError("the worker holds no build")
         match message["do"]:
             case "load":
                 plan = LaunchPlan.model_validate(message["plan"])
@@ -94,13 +101,19 @@ class WorkerLoop:
                 raise HarnessError(f"the worker knows no {unknown!r}")
         return {}
 
-    def _started(self) -> Execution:
-        if self._execution is None:
-            try:
-                self._execution = self._open()
-            except (DriverError, OSError) as error:
-                raise DeviceUnavailable(f"the GPU cannot be used: {error}") from error
-        return self._execution
+    def prepare(self) -> None:
+        """Load the driver before a build is there; a failure shows when one is."""
+        with suppress(DriverError, OSError):
+            self._driver = Driver()
+
+    def _open(self, build: Build) -> None:
+        if self._execution is not None:
+            raise HarnessError("the worker holds another build already")
+        try:
+            driver = self._driver or Driver()
+            self._execution = Execution(self._device, self._core, build, driver)
+        except (DriverError, OSError) as error:
+            raise DeviceUnavailable(f"the GPU cannot be used: {error}") from error
 
 
 def failure(error: DriverError) -> dict[str, str]:
@@ -126,7 +139,7 @@ def run_job(folder: Path) -> int:
     job = json.loads((folder / "job.json").read_text(encoding="utf-8"))
     build = Build.model_validate(job["build"])
     try:
-        execution = Execution(int(job["device"]), Path(job["core"]), build)
+        execution = Execution(int(job["device"]), Path(job["core"]), build, Driver())
         execution.load(LaunchPlan.model_validate(job["plan"]), int(job["guard_bytes"]), 0)
         execution.fill(_paths(job["contents"]), int(job["poison"]))
         execution.run()
@@ -149,12 +162,12 @@ def main() -> int:
     parser.add_argument("--job", type=Path, help="folder of one job; without it the channel is served")
     parser.add_argument("--device", type=int, default=0)
     parser.add_argument("--core", type=Path, help="the compiled replay core")
-    parser.add_argument("--build", type=Path, help="JSON file of the build")
     options = parser.parse_args()
     if options.job is not None:
         return run_job(options.job)
-    build = Build.model_validate_json(options.build.read_text(encoding="utf-8"))
-    serve(WorkerLoop(lambda: Execution(options.device, options.core, build)).answer)
+    loop = WorkerLoop(options.device, options.core)
+    loop.prepare()
+    serve(loop.answer)
     return 0
 
 

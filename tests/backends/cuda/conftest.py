@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from kernelskill.backends.cuda.client import CudaWorker
+from kernelskill.backends.cuda.prepared import WorkerProcess
 from kernelskill.backends.cuda.replay_core import compile_core
 from kernelskill.backends.toolchain import Toolchain
 from kernelskill.isolation.build_cache import BuildCache
@@ -74,7 +75,7 @@ def open_worker(fake_driver: Path, core: Path, build: Build) -> Iterator[Callabl
     workers: list[CudaWorker] = []
 
     def start() -> CudaWorker:
-        workers.append(CudaWorker(0, core, build))
+        workers.append(CudaWorker(WorkerProcess(0, core), build))
         return workers[-1]
 
     yield start

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from kernelskill.backends.base import RunOutcome, TimingRun
-from kernelskill.backends.cuda.client import CudaWorker, worker_environment
+from kernelskill.backends.cuda.client import CudaWorker
 from kernelskill.backends.cuda.detect import FoundGpu
 from kernelskill.backends.cuda.job import write_job
+from kernelskill.backends.cuda.prepared import PreparedWorkers, WorkerProcess, worker_environment
 from kernelskill.errors import HarnessError, WorkerDied
 from kernelskill.isolation.child import Limits, run_child
 from kernelskill.schema.build import Build, DeviceVariable
@@ -141,7 +142,7 @@ def test_every_sample_begins_without_what_was_set_aside_in_the_l2(
 
 def test_after_a_hang_the_gpu_is_waited_for(fake_driver: Path, core: Path, build: Build) -> None:
     seen: list[str] = []
-    with CudaWorker(0, core, build, seen_free=lambda: seen.append("free")) as worker:
+    with CudaWorker(WorkerProcess(0, core), build, seen_free=lambda: seen.append("free")) as worker:
         worker.load(plan_of(build, launch("hang")))
         worker.fill({}, poison=0)
         assert not seen
@@ -357,7 +358,7 @@ def test_a_variable_without_a_name_is_reset_by_a_new_module(
 ) -> None:
     hidden = DeviceVariable(name="hidden", size_bytes=4, constant=False)
     unreachable = build.model_copy(update={"variables": (*build.variables, hidden)})
-    with CudaWorker(0, core, unreachable) as worker:
+    with CudaWorker(WorkerProcess(0, core), unreachable) as worker:
         worker.load(plan_of(unreachable, launch("count")))
         for _ in range(2):
             worker.fill({}, poison=0)
@@ -402,3 +403,29 @@ def test_a_plan_of_several_kernels_tells_their_shares(open_worker: Open, build: 
     assert isinstance(timing, TimingRun)
     assert set(timing.launch_share) == {"add_one", "count"}
     assert sum(timing.launch_share.values()) == pytest.approx(1)
+
+
+def test_a_process_that_was_started_before_takes_one_build(
+    fake_driver: Path, core: Path, build: Build
+) -> None:
+    prepared = PreparedWorkers(lambda: WorkerProcess(0, core))
+    prepared.prepare(2)
+    prepared.prepare(2)
+    first, second, third = prepared.take(), prepared.take(), prepared.take()
+    assert len({id(first), id(second), id(third)}) == 3
+    closed: list[str] = []
+    with CudaWorker(first, build, closed=lambda: closed.append("closed")) as worker:
+        worker.load(plan_of(build, launch("add_one")))
+        worker.fill({}, poison=0)
+        assert worker.run(timeout_s=20).status is Status.PASSED
+        answer = first.call({"do": "open", "build": build.model_dump(mode="json")}, timeout_s=20)
+        assert answer == {"harness": "the worker holds another build already"}
+        assert not closed
+    assert closed == ["closed"]
+    assert second.call({"do": "run"}, timeout_s=20) == {"harness": "the worker holds no build"}
+    second.close()
+    third.close()
+    prepared.prepare(1)
+    waiting = prepared.take()
+    prepared.close()
+    waiting.close()

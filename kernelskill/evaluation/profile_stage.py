@@ -1,0 +1,72 @@
+"""The profiling stage: figures of a right candidate on its first timed case."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+
+from kernelskill.backends.base import Backend, Unrecordable
+from kernelskill.errors import HarnessError
+from kernelskill.evaluation.calls import plain
+from kernelskill.evaluation.seeds import SeedPool
+from kernelskill.evaluation.trials import TrialSource
+from kernelskill.evaluation.workshop import Workshop
+from kernelskill.profiling.profile import join_profile
+from kernelskill.schema.build import BuildFailure
+from kernelskill.schema.candidate import Candidate
+from kernelskill.schema.profile import Profile, ProfileDepth
+from kernelskill.schema.task import Task
+
+
+class ProfileStage:
+    """Profiles candidates of one task.
+
+    Args:
+        task: The task.
+        backend: The device.
+        workshop: Has the builds and their plans.
+        trials: Where values come from.
+        hold: Gives the device to the caller alone.
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        backend: Backend,
+        workshop: Workshop,
+        trials: TrialSource,
+        *,
+        hold: Callable[[], AbstractContextManager[None]],
+    ) -> None:
+        self._task = task
+        self._backend = backend
+        self._workshop = workshop
+        self._trials = trials
+        self._hold = hold
+
+    def profile(self, candidate: Candidate, pool: SeedPool, depth: ProfileDepth) -> Profile:
+        """Collect the figures of a candidate.
+
+        Raises:
+            HarnessError: The candidate does not build or gives no plan; only right ones are profiled.
+            WorkerDied: The device's process did.
+        """
+        case = self._task.timed_cases[0]
+        build = self._workshop.build(candidate)
+        if isinstance(build, BuildFailure):
+            raise HarnessError(f"candidate {candidate.digest[:12]} does not build and has no profile")
+        trial = self._trials.trial(case, 0, pool)
+        plan = self._workshop.plans(build).plan(plain(trial.extents, trial.bundle.scalars).call)
+        if isinstance(plan, Unrecordable):
+            raise HarnessError(f"candidate {candidate.digest[:12]} has no launch plan: {plan.reason}")
+        with self._hold():
+            run = self._backend.profile(build, plan, trial.bundle.contents(), depth=depth)
+        return join_profile(
+            run,
+            build,
+            plan,
+            candidate=candidate.digest,
+            case=case.index,
+            gpu=self._backend.gpu,
+            conditions=self._backend.conditions(),
+        )
