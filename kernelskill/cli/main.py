@@ -11,6 +11,7 @@ import typer
 from kernelskill import __version__
 from kernelskill.cli import (
     bench_command,
+    ceilings_command,
     check_command,
     doctor_command,
     evaluator_command,
@@ -64,6 +65,7 @@ app.command("init")(init_command.init)
 app.command("doctor")(doctor_command.doctor)
 app.command("worker")(worker_command.worker)
 app.command("bench")(bench_command.bench)
+app.command("ceilings")(ceilings_command.ceilings)
 app.add_typer(skills_command.app, name="skills")
 app.add_typer(evaluator_command.app, name="evaluator")
 
@@ -76,7 +78,8 @@ def main(arguments: list[str] | None = None) -> None:
 def run_program(arguments: list[str]) -> int:
     """Run one command and return its exit code.
 
-    0 success, 1 or 2 wrong use, 3 a tool or device is missing, 4 jobs wait in a spool folder, 6 our own
+    0 success, 1 or 2 wrong use, 3 a tool or device is missing, 4 jobs wait in a spool folder, 5 a model has
+    not answered yet, 6 our own
     machinery failed, 130 interrupted.
     """
     try:

@@ -40,6 +40,7 @@ def roofline(case: Case, cost: Cost | None, buffer_bytes: float | None, timing: 
         flops_per_s=_rate(counted.flops, time_ms),
         ceiling_bytes_per_s=gpu.copy_bytes_per_s,
         ceiling_flops_per_s=gpu.fp32_flops_per_s,
+        ceilings=gpu.ceilings,
         source=_source(counted, buffer_bytes),
     )
 

@@ -16,6 +16,10 @@ _SOURCES = {
     "trace": "the memory trace of the emulated device; times are estimates",
     "static": "compiler and launch facts alone",
 }
+_CEILINGS = {
+    "measured": "measured on this GPU",
+    "data sheet": "from the data sheet",
+}
 _MOST_KERNELS = 12
 _MOST_LINES = 6
 _MOST_LIMITS = 6
@@ -82,7 +86,7 @@ def _standing(roof: Roofline, *, estimated: bool) -> str:
     source = "cost() of the test" if roof.source == "cost" else "the sizes of its buffers"
     return (
         f"  {time}, {figures.percent(roof.fraction)} of the roof ({roof.bound} bound): {', '.join(rates)};"
-        f" least work from {source}"
+        f" least work from {source}, ceilings {_CEILINGS[roof.ceilings]}"
     )
 
 

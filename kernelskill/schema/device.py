@@ -41,6 +41,21 @@ class Gpu(Record):
     tensor_fp16_flops_per_s: float = 0.0
     launch_latency_s: float = 2.5e-6
     source: str = ""
+    ceilings: Literal["data sheet", "measured"] = "data sheet"
+    """Where the rates come from: the tables, or `kernelskill ceilings` on this very GPU."""
+
+
+class Ceiling(Record):
+    """The best rate, or the least time, that a program of ours reached on a GPU."""
+
+    name: str
+    """As `backends/cuda/ceilings.py` calls it, for example `stream 2:1`."""
+    value: float
+    unit: Literal["byte/s", "flop/s", "op/s", "s"]
+    samples: int
+    spread: float
+    """Distance of the quartiles over the median."""
+    meaning: str = ""
 
 
 class ClockState(Record):
@@ -68,3 +83,21 @@ class Conditions(Record):
     sm_clock_mhz: float | None = None
     memory_clock_mhz: float | None = None
     evidence: Evidence = "measured"
+
+
+class Ceilings(Record):
+    """Everything measured once on one GPU under one driver."""
+
+    version: Literal[1] = 1
+    uuid: str
+    gpu: str
+    """Name as the driver prints it."""
+    driver: str
+    conditions: Conditions
+    rates: tuple[Ceiling, ...]
+    lacking: tuple[str, ...] = ()
+    """What could not be measured, each with its reason."""
+
+    def rate(self, name: str) -> float | None:
+        """Return a figure by name; None where it was not measured."""
+        return next((rate.value for rate in self.rates if rate.name == name), None)

@@ -126,4 +126,6 @@ class Roofline(Record):
     flops_per_s: float | None
     ceiling_bytes_per_s: float
     ceiling_flops_per_s: float
+    ceilings: Literal["data sheet", "measured"] = "data sheet"
+    """Where the ceilings come from."""
     source: Literal["cost", "buffers", "none"]

@@ -2,6 +2,7 @@ from pathlib import Path
 
 import pytest
 
+from kernelskill.backends.devices import open_backend
 from kernelskill.errors import ConfigError, UnknownNameError
 from kernelskill.hardware.gpus import find_gpu, load_gpus
 
@@ -60,6 +61,23 @@ def test_the_users_file_goes_first(home: Path) -> None:
     (folder / "gpus.toml").write_text(table.replace("sm_count = 58", "sm_count = 57"))
     assert find_gpu("l4").sm_count == 57
     assert find_gpu("h200").sm_count == 132
+
+
+def test_the_users_file_describes_a_gpu_that_is_not_there(home: Path) -> None:
+    shipped = (Path(__file__).parents[3] / "kernelskill/hardware/gpus.toml").read_text()
+    table = shipped[shipped.index("[l4]") : shipped.index("[rtx4090]")]
+    table = (
+        table.replace("[l4]", "[l40s]")
+        .replace(r"'\bl4\b'", r"'\bl40s\b'")
+        .replace("NVIDIA L4", "NVIDIA L40S")
+    )
+    folder = home / "config" / "kernelskill"
+    folder.mkdir()
+    (folder / "gpus.toml").write_text(table.replace("sm_count = 58", "sm_count = 142"))
+    for name in ("l40s", "NVIDIA L40S"):
+        assert find_gpu(name).sm_count == 142
+    assert find_gpu("l4").sm_count == 58
+    assert open_backend("emulated:l40s").gpu.short_name == "l40s"
 
 
 @pytest.mark.parametrize("text", ["[l4", "[l4]\nname = 'x'", "l4 = 3", "[l4]\nmatch = ['(']"])
