@@ -56,6 +56,20 @@ class RunConfig(Record):
     """Write outcomes to the user's experience pool and use it."""
     confirm: bool = True
     """Measure the winner against the original again with fresh seeds in a fresh process."""
+    model: str = "none"
+    """`none`, `openai:NAME`, `mailbox:DIR`, `scripted:FILE`, `record:FILE:SPEC` or `replay:FILE`."""
+    samples: int = Field(default=1, ge=1, le=64)
+    """Answers asked of a model for each specialist and round."""
+    repairs: int = Field(default=2, ge=0, le=16)
+    """Times that a model may mend a change that failed."""
+    plan: bool = False
+    """Ask the model which of the permitted directions to try."""
+    model_tokens: int | None = Field(default=None, gt=0)
+    """Most tokens in and out, together."""
+    model_usd: float | None = Field(default=None, gt=0)
+    """Most money for a model, in US dollars."""
+    model_requests: int | None = Field(default=None, gt=0)
+    """Most calls of a model."""
     wait: bool = True
     """Whether to wait for the workers of a spool folder; if not, the run ends with its jobs waiting."""
 

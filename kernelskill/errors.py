@@ -13,7 +13,9 @@ failing harness is an exception.
         CompilerMissing           3
         DeviceUnavailable         3
         ProfilerUnavailable       3
+        ModelUnavailable          3
       JobsWaiting                 4   work was handed to other machines and is not answered yet
+      AnswersWaiting              5   only a model's answers are missing
       HarnessError                6   our own machinery failed
         WorkerDied                6
         ArtifactCorrupt           6
@@ -79,10 +81,20 @@ class ProfilerUnavailable(ToolchainError):
     """Nsight Compute is missing or may not read the counters."""
 
 
+class ModelUnavailable(ToolchainError):
+    """The model cannot be asked at all: a wrong key, a wrong name, or nobody answers."""
+
+
 class JobsWaiting(KernelSkillError):
     """Jobs wait in a spool folder; a later resume takes up their answers."""
 
     exit_code = 4
+
+
+class AnswersWaiting(KernelSkillError):
+    """A model was asked and has not answered yet; a later resume takes up its answers."""
+
+    exit_code = 5
 
 
 class HarnessError(KernelSkillError):

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from kernelskill.agents.profiler import Diagnosis
+from kernelskill.agents.prompts import PromptLibrary
 from kernelskill.config import RunConfig
 from kernelskill.evaluation.base import Evaluator
 from kernelskill.events import Clock, EventLog
 from kernelskill.experience.pool import ExperiencePool
+from kernelskill.llm.base import Model
 from kernelskill.policy.rank import Policy
 from kernelskill.runs import RunFolder, StopFlag
 from kernelskill.schema.candidate import Candidate
@@ -46,6 +48,8 @@ class RoundContext:
     policy: Policy
     pool: ExperiencePool | None
     seed_pool: str
+    model: Model | None = None
+    prompts: PromptLibrary = field(default_factory=lambda: PromptLibrary([]))
     noise: dict[int, float] = field(default_factory=dict)
     """Case index to the half-width that the original showed against itself."""
     buffer_bytes: dict[int, int] = field(default_factory=dict)

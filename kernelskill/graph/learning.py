@@ -22,11 +22,12 @@ def experiences(context: RoundContext, state: RoundState) -> list[Experience]:
     Every point that was timed or failed has an outcome of its own in the slate of the points.
     """
     number = state["round"]
-    slate = context.run.get(SLATES, state["slate"], Slate)
+    slates = [context.run.get(SLATES, identity, Slate) for identity in _slates(context, state)]
     judged = {event.proposal: event for event in context.judgements(number)}
     found = []
     owners: dict[str, RankedProposal] = {}
-    rows = {ranked.proposal: ranked for ranked in slate.ranked}
+    rows = {ranked.proposal: ranked for slate in slates for ranked in slate.ranked}
+    of_slate = {ranked.proposal: slate for slate in slates for ranked in slate.ranked}
     for search in _searches(context, number):
         points = context.run.get(SLATES, search.slate, Slate)
         by_steps = {row.steps: row for row in points.ranked}
@@ -48,7 +49,8 @@ def experiences(context: RoundContext, state: RoundState) -> list[Experience]:
         known = best.get(owner.proposal)
         if known is None or (event.verdict.speedup or 0.0) > (known[1].verdict.speedup or 0.0):
             best[owner.proposal] = (owner, event)
-    return [*(_of_judged(context, slate, row, event) for row, event in best.values()), *found]
+    own = [_of_judged(context, of_slate[name], row, event) for name, (row, event) in best.items()]
+    return [*own, *found]
 
 
 def learn_again(context: RoundContext, rounds: int) -> None:
@@ -58,6 +60,12 @@ def learn_again(context: RoundContext, rounds: int) -> None:
         if slates:
             state: RoundState = {"round": number, "slate": slates[-1]}
             context.policy.update(experiences(context, state))
+
+
+def _slates(context: RoundContext, state: RoundState) -> list[str]:
+    """Return the slates of a round: its own, and those of later answers of a model."""
+    ranked = [e for e in context.log.events if isinstance(e, Ranked) and e.round == state["round"]]
+    return list(dict.fromkeys([*(event.slate for event in ranked), state["slate"]]))
 
 
 def _searches(context: RoundContext, number: int) -> list[ParameterSearch]:

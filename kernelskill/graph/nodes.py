@@ -18,6 +18,7 @@ from kernelskill.graph.context import DIAGNOSES, OFFERS, PROPOSALS, SLATES, Roun
 from kernelskill.graph.dispatching import dispatched
 from kernelskill.graph.learning import experiences
 from kernelskill.graph.searching import MOST_BUILT, FamilySearch, allowance
+from kernelskill.graph.slates import ranked_slate
 from kernelskill.graph.state import RoundState, SpecialistTask
 from kernelskill.schema.event import Diagnosed, Judged, Learned, Proposed, Ranked, RoundFinished
 from kernelskill.schema.proposal import Refusal
@@ -92,7 +93,7 @@ def policy(state: RoundState, runtime: Runtime[RoundContext]) -> RoundState:
     # Specialists work side by side and end in any order; the log has one order.
     for name in sorted(state["offers"]):
         context.log.emit(context.run.get(OFFERS, name, Proposed))
-    slate = outcomes.ranked_slate(context, state)
+    slate = ranked_slate(context, state)
     chosen = tuple(ranked.proposal for ranked in slate.ranked if ranked.chosen)
     context.run.put(SLATES, slate.id, slate)
     if context.pool is not None:
@@ -104,6 +105,7 @@ def policy(state: RoundState, runtime: Runtime[RoundContext]) -> RoundState:
             policy=slate.policy,
             chosen=chosen,
             offered=len(slate.ranked),
+            turn=state["turn"],
         )
     )
     return {"slate": slate.id, "pending": list(chosen)}

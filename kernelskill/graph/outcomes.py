@@ -5,22 +5,19 @@ from __future__ import annotations
 from itertools import combinations
 from math import exp, log
 
-import numpy as np
-
 from kernelskill.agents.verifier import objection
 from kernelskill.evaluation.judge import Margins, judge
-from kernelskill.graph.context import MEMBERS, SLATES, RoundContext
+from kernelskill.graph.context import MEMBERS, RoundContext
 from kernelskill.graph.state import RoundState
-from kernelskill.policy.features import FEATURE_NAMES, SCHEMA_VERSION, context_features
+from kernelskill.policy.features import context_features
 from kernelskill.profiling.potential import Potential, potentials
 from kernelskill.profiling.roofline import roofline
 from kernelskill.runs import fold
-from kernelskill.schema.base import canonical_json, sha256_text
 from kernelskill.schema.candidate import Candidate, Lineage, Patch
 from kernelskill.schema.evaluation import DEVICE_STAGES, Evaluation, Verdict, VerdictKind
-from kernelskill.schema.event import Evaluated, Proposed
+from kernelskill.schema.event import Evaluated
 from kernelskill.schema.profile import Roofline
-from kernelskill.schema.proposal import Exactness, Proposal, Refusal, Slate
+from kernelskill.schema.proposal import Exactness, Proposal
 from kernelskill.schema.run import Member, Round, Tried
 from kernelskill.search.frontier import best_member, updated_frontier
 from kernelskill.source.edits import unified_diff
@@ -48,37 +45,6 @@ def rooflines(context: RoundContext, evaluation: Evaluation) -> tuple[Roofline, 
 def heaviest_roofline(context: RoundContext, member: Member) -> Roofline | None:
     """Return the roofline of the member's longest timed case."""
     return max(rooflines(context, member.evaluation), key=lambda r: r.time_ms, default=None)
-
-
-def ranked_slate(context: RoundContext, state: RoundState) -> Slate:
-    """Rank all offered proposals; the same round of the same run always gives the same slate."""
-    number = state["round"]
-    identity = sha256_text(canonical_json([context.run_id, number]))[:16]
-    if context.run.has(SLATES, identity):
-        return context.run.get(SLATES, identity, Slate)
-    offered = {p for event in _proposed(context, number) for p in event.proposals}
-    proposals = [context.proposal(p) for p in sorted(offered)]
-    diagnoses = {base: context.diagnosis(base) for base in state["bases"]}
-    contexts = {base: features_of(context, base) for base in diagnoses}
-    ranked = context.policy.rank(
-        proposals,
-        {base: d.bottlenecks for base, d in diagnoses.items()},
-        contexts,
-        take=context.config.slate,
-        rng=np.random.default_rng([context.config.seed, number]),
-        potentials={base: potentials_of(context, base) for base in diagnoses},
-    )
-    return Slate(
-        id=identity,
-        run=context.run_id,
-        round=number,
-        context=tuple(sorted(contexts[state["bases"][0]].items())),
-        feature_names=FEATURE_NAMES,
-        schema_version=SCHEMA_VERSION,
-        policy=context.policy.name,
-        ranked=tuple(ranked),
-        refusals=_refusals(context, number),
-    )
 
 
 def features_of(context: RoundContext, base: str) -> dict[str, float]:
@@ -142,6 +108,7 @@ def keep_member(
         child=proposal.candidate.digest,
         steps=proposal.steps,
         diff=unified_diff(base.candidate, proposal.candidate),
+        title="" if proposal.steps else proposal.label,
     )
     speedup = speedup_to(context, context.member(context.task.original).evaluation, evaluation)
     member = Member(
@@ -251,11 +218,3 @@ def _source_features(context: RoundContext, base: str) -> dict[str, float]:
     for unit, kernel in named or kernels[:1]:
         return features(unit, kernel)
     return {}
-
-
-def _refusals(context: RoundContext, number: int) -> tuple[Refusal, ...]:
-    return tuple(refusal for event in _proposed(context, number) for refusal in event.refusals)
-
-
-def _proposed(context: RoundContext, number: int) -> list[Proposed]:
-    return [e for e in context.log.events if isinstance(e, Proposed) and e.round == number]

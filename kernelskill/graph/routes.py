@@ -12,7 +12,7 @@ from kernelskill.graph.context import RoundContext
 from kernelskill.graph.state import RoundState, SpecialistTask
 
 
-def to_specialists(state: RoundState) -> list[Send] | Literal["policy"]:
+def to_specialists(state: RoundState) -> list[Send] | Literal["policy", "consult"]:
     """Send every base to every specialist that the coordinator routes to."""
     context = get_runtime(RoundContext).context
     sends = []
@@ -20,9 +20,14 @@ def to_specialists(state: RoundState) -> list[Send] | Literal["policy"]:
         for each in route(context.diagnosis(base).bottlenecks, context.library.all()):
             task: SpecialistTask = {"round": state["round"], "specialist": each.specialist, "base": base}
             sends.append(Send(each.specialist, task))
-    return sends or "policy"
+    return sends or ("policy" if context.model is None else "consult")
 
 
 def after_combiner(state: RoundState) -> Literal["evaluator", "experience"]:
     """Evaluate combinations where there are any, else learn."""
     return "evaluator" if state["pending"] else "experience"
+
+
+def after_consult(state: RoundState) -> Literal["policy", "combiner"]:
+    """Rank what a model offered; where it offers nothing more, go on to what was accepted."""
+    return "policy" if state["fresh"] else "combiner"

@@ -23,6 +23,10 @@ class RoundState(TypedDict, total=False):
     """Those of them that gained on their base."""
     combining: bool
     """Whether what is pending are combinations."""
+    turn: int
+    """Position of the present slate in the round."""
+    fresh: bool
+    """Whether there is something to rank since a model was asked."""
 
 
 class SpecialistTask(TypedDict):
@@ -44,4 +48,6 @@ def initial_state(number: int, bases: list[str]) -> RoundState:
         "judged": [],
         "accepted": [],
         "combining": False,
+        "turn": 0,
+        "fresh": False,
     }

@@ -54,6 +54,8 @@ def focus_of(
         potentials: Of all profiled kernels of the base; empty where nothing is known.
     """
     kernels = {step.site.partition("/")[0] for step in proposal.steps}
+    if not kernels and proposal.kernel in potentials:
+        kernels = {proposal.kernel}
     if len(potentials) < 2 or not kernels:
         return EVERYWHERE
     own = [potentials.get(plain_name(kernel), UNSEEN) for kernel in sorted(kernels)]

@@ -226,7 +226,7 @@ def _changes(best: Member, events: Sequence[Event], folder: RunFolder) -> tuple[
             member = folder.get(MEMBERS, patch.child, Member)
             assumptions = tuple(a for a in member.assumptions if a not in known)
             known.update(assumptions)
-        label = " + ".join(step.label for step in patch.steps) or "edited by hand"
+        label = " + ".join(step.label for step in patch.steps) or patch.title or "edited by hand"
         rows.append(ChangeRow(number, label, verdicts.get(patch.child), patch.diff, assumptions))
     return tuple(rows)
 

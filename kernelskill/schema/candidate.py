@@ -139,6 +139,8 @@ class Patch(Record):
     """Empty for a patch that a model or a person wrote."""
     diff: str
     """Unified diff over all files."""
+    title: str = ""
+    """Short name of a patch without steps."""
 
 
 class Lineage(Record):

@@ -107,10 +107,81 @@ class Proposed(BaseEvent):
     proposals: tuple[str, ...]
     labels: tuple[str, ...]
     refusals: tuple[Refusal, ...] = ()
+    origin: Literal["mechanical", "model"] = "mechanical"
+    turn: int = 0
+    """Position of the slate in its round: answers of a model that came later have slates of their own."""
 
     @property
     def subject(self) -> str:
-        return f"{self.specialist} {self.base}"
+        plain = f"{self.specialist} {self.base}"
+        return plain if self.origin == "mechanical" else f"{plain} {self.origin} {self.turn}"
+
+
+class Asked(BaseEvent):
+    """A model was asked something; the whole text stands in the run folder under `questions`."""
+
+    kind: Literal["asked"] = "asked"
+    request: str
+    """Digest of the request."""
+    role: str
+    purpose: Literal["change", "reformat", "repair", "plan"]
+    prompt: str
+    """Hash of the prompt."""
+    sample: int = 0
+    attempt: int = 0
+    """Repairs before this one."""
+    tokens: int
+    """Upper estimate of what is sent."""
+
+    @property
+    def subject(self) -> str:
+        return self.request
+
+
+class Answered(BaseEvent):
+    """A model answered, and what became of it."""
+
+    kind: Literal["answered"] = "answered"
+    request: str
+    role: str
+    model: str
+    outcome: Literal["proposal", "duplicate", "nothing", "malformed", "unusable", "not_permitted", "plan"]
+    """`malformed`: not the form that was asked for; `unusable`: the change cannot be carried out."""
+    detail: str = ""
+    proposal: str = ""
+    idea: bool = False
+    """Whether the change is an idea of the model's own, outside the skills or directions it was given."""
+    input_tokens: int
+    output_tokens: int
+    requests: int = 1
+    cost_usd: float | None = None
+    """None where no price is known."""
+    truncated: bool = False
+
+    @property
+    def subject(self) -> str:
+        return self.request
+
+
+class ModelFailed(BaseEvent):
+    """A request got no answer; the run goes on without it."""
+
+    kind: Literal["model_failed"] = "model_failed"
+    request: str
+    role: str
+    failure: str
+    message: str
+    remedy: str = ""
+    input_tokens: int = 0
+    output_tokens: int = 0
+    requests: int = 0
+    cost_usd: float | None = None
+    attempt: int = 0
+    """Of the run, counted up at every resume."""
+
+    @property
+    def subject(self) -> str:
+        return f"{self.attempt} {self.request}"
 
 
 class Ranked(BaseEvent):
@@ -121,6 +192,11 @@ class Ranked(BaseEvent):
     policy: str
     chosen: tuple[str, ...]
     offered: int
+    turn: int = 0
+
+    @property
+    def subject(self) -> str:
+        return str(self.turn) if self.turn else ""
 
 
 class Searched(BaseEvent):
@@ -275,6 +351,9 @@ Event = Annotated[
     | RoundStarted
     | Diagnosed
     | Proposed
+    | Asked
+    | Answered
+    | ModelFailed
     | Ranked
     | Searched
     | Evaluated

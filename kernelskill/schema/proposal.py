@@ -125,6 +125,12 @@ class Proposal(Record):
     choices: tuple[Choice, ...] = ()
     parts: tuple[Part, ...] = ()
     """A chain's skills, each with its own effect and triggers; empty where one skill made it."""
+    title: str = ""
+    """Short name of a change that no steps describe."""
+    kernel: str = ""
+    """Name of the kernel that a change without steps is about; empty where unknown."""
+    request: str = ""
+    """Digest of the request that a model answered with it."""
 
     @property
     def id(self) -> str:
@@ -134,7 +140,7 @@ class Proposal(Record):
     @property
     def label(self) -> str:
         """Short form for people."""
-        return " + ".join(step.label for step in self.steps) or self.rationale[:60]
+        return " + ".join(step.label for step in self.steps) or self.title or self.rationale[:60]
 
 
 class Refusal(Record):

@@ -42,6 +42,7 @@ StopReason = Literal[
     "near_roof",
     "nothing_to_do",
     "interrupted",
+    "model_budget",
 ]
 
 

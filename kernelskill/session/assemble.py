@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from kernelskill.agents.prompts import PromptLibrary
 from kernelskill.config import RunConfig
 from kernelskill.errors import ArtifactCorrupt, UsageError
 from kernelskill.evaluation.base import Evaluator
@@ -20,6 +22,7 @@ from kernelskill.experience.pool import ExperiencePool
 from kernelskill.graph.context import RoundContext
 from kernelskill.graph.learning import learn_again
 from kernelskill.isolation.locks import FileLock
+from kernelskill.llm.models import open_model
 from kernelskill.policy.rank import Policy
 from kernelskill.resources import data_dir, data_folder
 from kernelskill.runs import RunFolder, StopFlag, fold
@@ -85,6 +88,7 @@ def assemble_new(
 ) -> Assembly:
     """Load and gate the task, make the run folder and begin the log."""
     RunFolder(out).require_new()
+    open_model(config.model)  # a wrong spelling is told before anything is built
     loaded = load_task(kernel, tests, keep_exact=config.keep_exact)
     weak = gate(loaded, accept_weak=config.accept_weak_test)
     run = RunFolder.create(out)
@@ -123,9 +127,16 @@ def assemble_new(
 
 
 def assemble_resumed(
-    folder: Path, device: str, around: Surroundings, *, more_rounds: int, wait: bool
+    folder: Path, changes: Mapping[str, Any], around: Surroundings, *, more_rounds: int
 ) -> Assembly:
-    """Read the run back and continue its log."""
+    """Read the run back and continue its log.
+
+    Args:
+        folder: The run folder.
+        changes: Settings that differ from now on, by name.
+        around: What the front end gives.
+        more_rounds: Rounds beyond those asked for before.
+    """
     run = RunFolder.open(folder)
     stored = read_snapshot(run.task)
     with ExitStack() as stack:
@@ -137,7 +148,7 @@ def assemble_resumed(
         config = RunConfig.model_validate(started.config)
         limit = earlier.round_limit or config.rounds
         rounds = max(limit, earlier.rounds) + more_rounds if more_rounds else limit
-        config = config.model_copy(update={"device": device or config.device, "rounds": rounds, "wait": wait})
+        config = config.model_copy(update={**changes, "rounds": rounds})
         assembly = _assemble(
             run, stored, config, around, stack, seeds=SeedFile(run.seeds), run_id=started.run
         )
@@ -196,6 +207,7 @@ def _assemble(
     )
     stack.callback(evaluator.close)
     library = SkillLibrary.load(default_folders(Path.cwd()))
+    model = open_model(config.model, folder=run.root)
     pool = _open_pool(config, stack)
     # A resumed run keeps its id, wherever its folder was moved: slates and checkpoints go by it.
     run_id = run_id or sha256_text(canonical_json([parts.task.content_digest(), seed_pool]))[:12]
@@ -214,6 +226,8 @@ def _assemble(
         policy=Policy(_evidence(evaluator), pool),
         pool=pool,
         seed_pool=seed_pool,
+        model=model,
+        prompts=PromptLibrary.load() if model is not None else PromptLibrary([]),
         stop=around.stop,
         started_s=around.clock.seconds(),
     )

@@ -13,6 +13,7 @@ from kernelskill.errors import RunInterrupted
 from kernelskill.evaluation.baseline import BaselineReport, establish_baseline
 from kernelskill.evaluation.judge import judge
 from kernelskill.graph import outcomes
+from kernelskill.graph.asking import model_is_spent
 from kernelskill.graph.build import build_round
 from kernelskill.graph.context import DIAGNOSES, MEMBERS, RoundContext
 from kernelskill.graph.state import initial_state
@@ -63,7 +64,7 @@ def run_rounds(context: RoundContext) -> StopReason:
         RunInterrupted: The user asked to stop.
     """
     with SqliteSaver.from_conn_string(str(context.run.checkpoint)) as saver:
-        graph = build_round(context.library.specialists(), saver)
+        graph = build_round(context.library.specialists(), saver, with_model=context.model is not None)
         while True:
             state = fold(context.log.events)
             if state.open_round is None:
@@ -133,7 +134,10 @@ def remeasure_frontier(context: RoundContext) -> None:
 
 def _run_round(context: RoundContext, graph: Any, state: RunState) -> None:
     started = state.open_round or _start_round(context, state)
-    thread = {"configurable": {"thread_id": f"{context.run_id}-round-{started.round}"}, "recursion_limit": 50}
+    thread = {
+        "configurable": {"thread_id": f"{context.run_id}-round-{started.round}"},
+        "recursion_limit": 500,
+    }
     bases = [started.base, *started.others]
     # A checkpoint of this round means that it was under way: None continues from there.
     under_way = bool(graph.get_state(thread).next)
@@ -165,6 +169,8 @@ def _start_round(context: RoundContext, state: RunState) -> RoundStarted:
 
 def _reason_to_stop(context: RoundContext, state: RunState) -> StopReason | None:
     best = context.member(state.best)
+    if state.rounds and model_is_spent(context):
+        return "model_budget"
     return stop_reason(
         context.budget,
         context.spend(),

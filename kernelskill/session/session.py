@@ -7,13 +7,14 @@ with Session.start(kernel, tests, config, out) as session:
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from kernelskill.config import RunConfig
-from kernelskill.errors import HarnessError, JobsWaiting, KernelSkillError, RunInterrupted
+from kernelskill.errors import AnswersWaiting, HarnessError, JobsWaiting, KernelSkillError, RunInterrupted
 from kernelskill.evaluation.seeds import SeedSource
 from kernelskill.events import Clock, Sink
 from kernelskill.graph.context import RoundContext
@@ -78,6 +79,7 @@ class Session:
         waiting: Callable[[str], None] | None = None,
         more_rounds: int = 0,
         wait: bool = True,
+        changes: Mapping[str, Any] | None = None,
     ) -> Session:
         """Take up a run that ended or was killed, on this machine or one it was copied to.
 
@@ -90,13 +92,15 @@ class Session:
             waiting: Told in one line what is waited for.
             more_rounds: Rounds beyond those the run was started with.
             wait: Whether to wait for the workers of a spool folder.
+            changes: Further settings that differ from now on, by name.
 
         Raises:
             UsageError: The folder holds no run.
             ToolchainError: A compiler or device is missing.
         """
         around = Surroundings(stop or StopFlag(), clock or SystemClock(), tuple(sinks), waiting)
-        return Session(assemble_resumed(folder, device, around, more_rounds=more_rounds, wait=wait))
+        settings = {**(changes or {}), "wait": wait, **({"device": device} if device else {})}
+        return Session(assemble_resumed(folder, settings, around, more_rounds=more_rounds))
 
     @property
     def context(self) -> RoundContext:
@@ -122,6 +126,7 @@ class Session:
         Raises:
             TaskError: The original fails its own test.
             RunInterrupted: The user stopped; the best so far was written.
+            AnswersWaiting: A model has not answered yet; the best so far was written.
             HarnessError: Our own machinery failed; the run can be resumed.
         """
         context = self.context
@@ -135,6 +140,9 @@ class Session:
         except (RunInterrupted, KeyboardInterrupt):
             self._interrupted()
             raise RunInterrupted("interrupted", remedy=f"kernelskill resume {context.run.root}") from None
+        except AnswersWaiting:
+            self._write_so_far()
+            raise
         except JobsWaiting:
             raise  # the run is as it should be; a resume goes on when the answers are there
         except KernelSkillError as error:
@@ -191,7 +199,12 @@ class Session:
         state = self.state
         where = f"in round {state.open_round.round}" if state.open_round else f"after round {state.rounds}"
         context.log.emit(Interrupted(where=where, attempt=self._assembly.attempt))
-        if state.baseline is not None:
+        self._write_so_far()
+
+    def _write_so_far(self) -> None:
+        """Write the best so far, once there is a baseline."""
+        context = self.context
+        if self.state.baseline is not None:
             view = self.view()
             write_outputs(view, context.run.root, reproducer=self._reproducer(view))
 

@@ -1,0 +1,63 @@
+"""The slates of a round: its own, and one for every later turn in which a model's answers came."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kernelskill.graph import outcomes
+from kernelskill.graph.context import SLATES, RoundContext
+from kernelskill.graph.state import RoundState
+from kernelskill.policy.features import FEATURE_NAMES, SCHEMA_VERSION
+from kernelskill.schema.base import canonical_json, sha256_text
+from kernelskill.schema.event import Proposed
+from kernelskill.schema.proposal import Proposal, Refusal, Slate
+
+
+def ranked_slate(context: RoundContext, state: RoundState) -> Slate:
+    """Rank all that is offered in a turn; the same turn of the same run always gives the same slate."""
+    number, turn = state["round"], state["turn"]
+    # A round's own slate keeps the name that it had before rounds had turns.
+    parts = [context.run_id, number, "turn", turn] if turn else [context.run_id, number]
+    identity = sha256_text(canonical_json(parts))[:16]
+    if context.run.has(SLATES, identity):
+        return context.run.get(SLATES, identity, Slate)
+    offers = _offers(context, number, turn)
+    offered = {p for event in offers for p in event.proposals}
+    proposals = [context.proposal(p) for p in sorted(offered)]
+    diagnoses = {base: context.diagnosis(base) for base in state["bases"]}
+    contexts = {base: outcomes.features_of(context, base) for base in diagnoses}
+    ranked = context.policy.rank(
+        proposals,
+        {base: d.bottlenecks for base, d in diagnoses.items()},
+        contexts,
+        take=_places(context, proposals),
+        rng=np.random.default_rng(
+            [context.config.seed, number, turn] if turn else [context.config.seed, number]
+        ),
+        potentials={base: outcomes.potentials_of(context, base) for base in diagnoses},
+    )
+    return Slate(
+        id=identity,
+        run=context.run_id,
+        round=number,
+        context=tuple(sorted(contexts[state["bases"][0]].items())),
+        feature_names=FEATURE_NAMES,
+        schema_version=SCHEMA_VERSION,
+        policy=context.policy.name,
+        ranked=tuple(ranked),
+        refusals=_refusals(offers),
+    )
+
+
+def _places(context: RoundContext, proposals: list[Proposal]) -> int:
+    """Return how many may be evaluated: as many as without a model, and one more for each answer paid for."""
+    models = sum(proposal.origin == "model" for proposal in proposals)
+    return context.config.slate + min(models, context.config.slate)
+
+
+def _offers(context: RoundContext, number: int, turn: int) -> list[Proposed]:
+    return [e for e in context.log.events if isinstance(e, Proposed) and (e.round, e.turn) == (number, turn)]
+
+
+def _refusals(offers: list[Proposed]) -> tuple[Refusal, ...]:
+    return tuple(refusal for event in offers for refusal in event.refusals)
