@@ -95,6 +95,8 @@ class Pending(Record):
     request: str
     where: str
     """File into which the answer goes."""
+    note: str = ""
+    """What is wrong with an answer that is there already."""
 
 
 class ModelFailure(Record):

@@ -5,12 +5,12 @@ from __future__ import annotations
 import queue
 import random
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import openai
 import tenacity
 
-from kernelskill.errors import HarnessError, UsageError
+from kernelskill.errors import HarnessError, KernelSkillError, UsageError
 from kernelskill.llm.address import Address
 from kernelskill.llm.base import NO_USAGE, ModelAnswer, ModelFailure, ModelRequest, Reply, Usage
 from kernelskill.llm.faults import AttemptFailed, Fault, one_line
@@ -32,6 +32,13 @@ _HOPELESS = ("bad_key", "unknown_model")
 """With these no later request fares better; so long as none was ever answered, none is sent."""
 
 
+Done = Callable[[ModelRequest, Reply], None]
+
+
+def ignore(_request: ModelRequest, _reply: Reply) -> None:
+    """Do nothing with a reply."""
+
+
 class OpenAIModel:
     """A model behind a server with chat completions.
 
@@ -40,18 +47,27 @@ class OpenAIModel:
         key: Sent to that server alone.
         price: Of the model; None where it is not known.
         patience: Limits of waiting.
+        done: Told each reply as soon as it is there, in the thread that got it.
 
     Raises:
         UsageError: The client cannot be made, for example because a proxy is set wrongly.
     """
 
     def __init__(
-        self, address: Address, key: Key, *, price: Price | None = None, patience: Patience | None = None
+        self,
+        address: Address,
+        key: Key,
+        *,
+        price: Price | None = None,
+        patience: Patience | None = None,
+        done: Done = ignore,
     ) -> None:
         self.name = address.model
         self._address = address
         self._key = key
         self._price = price
+        self._done = done
+        self._raised: list[KernelSkillError] = []
         self._patience = patience or Patience()
         self._places = threading.Semaphore(self._patience.parallel)
         self._stop = threading.Event()
@@ -87,6 +103,8 @@ class OpenAIModel:
         except BaseException:
             self._stop.set()
             raise
+        if self._raised:
+            raise self._raised.pop()
         if len(replies) < len(unique):
             raise HarnessError(f"a request to {self.name} ended without a reply")
         return tuple(replies[request.digest] for request in requests)
@@ -127,7 +145,13 @@ class OpenAIModel:
             except queue.Empty:
                 return
             with self._places:
-                replies[request.digest] = self._reply(request)
+                reply = self._reply(request)
+            try:
+                self._done(request, reply)
+            except KernelSkillError as error:
+                self._raised.append(error)
+                return
+            replies[request.digest] = reply
 
     def _reply(self, request: ModelRequest) -> Reply:
         taken = _Taken()

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -80,13 +80,13 @@ class ScriptedModel:
 
     Args:
         file: YAML or JSON.
-        given: How many entries each role has already had in an earlier part of the run.
+        given: Role and digest of every request that ended in an earlier part of the run, in order.
 
     Raises:
         UsageError: The file cannot be read or is no script.
     """
 
-    def __init__(self, file: Path, *, given: Mapping[str, int] | None = None) -> None:
+    def __init__(self, file: Path, *, given: Iterable[tuple[str, str]] = ()) -> None:
         self._file = file
         self._script = _read(file)
         self.name = self._script.model
@@ -96,8 +96,8 @@ class ScriptedModel:
         for entry in self._script.answers:
             if entry.role:
                 self._left.setdefault(entry.role, []).append(entry)
-        for role, count in (given or {}).items():
-            for _ in range(count):
+        for role, digest in given:
+            if self._by_digest(digest) is None:
                 self._take(role)
 
     def ask(self, requests: Sequence[ModelRequest]) -> tuple[Reply, ...]:
@@ -132,10 +132,11 @@ class ScriptedModel:
         return ModelAnswer(request=digest, model=self.name, text=text, usage=usage, truncated=entry.truncated)
 
     def _choose(self, request: ModelRequest) -> ScriptedAnswer | None:
-        for entry in self._script.answers:
-            if entry.request and request.digest.startswith(entry.request):
-                return entry
-        return self._take(request.role)
+        return self._by_digest(request.digest) or self._take(request.role)
+
+    def _by_digest(self, digest: str) -> ScriptedAnswer | None:
+        named = (entry for entry in self._script.answers if entry.request)
+        return next((entry for entry in named if digest.startswith(entry.request)), None)
 
     def _take(self, role: str) -> ScriptedAnswer | None:
         for name in (role, _ANY_ROLE):
