@@ -36,8 +36,17 @@ def launch_facts(unit: SourceUnit, lifted: Lifted) -> LaunchFacts:
         arguments=dict(lifted.arguments),
         stream=stream.text if stream is not None and stream.text.strip() != "0" else "",
         configuration=unit.text_of(lifted.launch.configuration_span).removeprefix("<<<").removesuffix(">>>"),
+        qualifier=_qualifier(unit, lifted),
         identifiers=frozenset(_IDENTIFIER.findall(outside)),
     )
+
+
+def _qualifier(unit: SourceUnit, lifted: Lifted) -> str:
+    """Return the namespaces that stand before the kernel's name in its launch, with the last `::`."""
+    launch = lifted.launch
+    callee = unit.text_of(Span(launch.span.start, launch.configuration_span.start)).partition("<")[0]
+    scope, colons, _ = callee.rpartition("::")
+    return f"{scope.strip()}{colons}"
 
 
 def rewrite_kernel(unit: SourceUnit, lifted: Lifted, plan: Plan) -> Rewritten:

@@ -107,7 +107,7 @@ class _Emission:
         parameters = ", ".join(parameter_text(parameter) for parameter in algorithm.parameters)
         kernel = f"__global__ void {algorithm.kernel}({parameters}) {{\n{body}}}\n"
         given = ", ".join(argument_text(p, self._facts) for p in algorithm.parameters)
-        launch = f"{algorithm.kernel}<<<{self._facts.configuration}>>>({given});"
+        launch = f"{self._facts.qualifier}{algorithm.kernel}<<<{self._facts.configuration}>>>({given});"
         return Emitted(self._definitions(kernel), kernel, launch, 0, 0)
 
     def _named(self, tile: StagedTile) -> StagedTile:

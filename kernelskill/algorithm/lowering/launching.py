@@ -25,6 +25,8 @@ class LaunchFacts:
     stream: str = ""
     configuration: str = ""
     """What stands between `<<<` and `>>>`; kept where the user's own mapping is."""
+    qualifier: str = ""
+    """What stands before the kernel's name in the launch, as `nn::`."""
     identifiers: frozenset[str] = frozenset()
     """Every identifier of the file: none of them is used for anything new."""
 
@@ -76,7 +78,7 @@ class Launch:
                 configuration += f", {context.shared_bytes or '0'}"
             if self._facts.stream:
                 configuration += f", {self._facts.stream}"
-            kernel = self._algorithm.kernel
+            kernel = f"{self._facts.qualifier}{self._algorithm.kernel}"
             if not context.aligned_flag:
                 self._call(out, kernel, configuration)
             else:

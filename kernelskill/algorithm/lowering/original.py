@@ -51,6 +51,14 @@ def _index(binding: Binding) -> str:
     }[binding.source]
 
 
+def _wide_index(context: Context, binding: Binding) -> str:
+    """Return an index in the type of the indices: a product of built-in values has 32 bits."""
+    d = binding.dimension
+    if binding.source != "global" or context.index_type != "long long":
+        return _index(binding)
+    return f"static_cast<long long>(blockIdx.{d}) * blockDim.{d} + threadIdx.{d}"
+
+
 def _count(binding: Binding) -> str:
     d = binding.dimension
     return {
@@ -68,11 +76,11 @@ def _wide(context: Context, text: str) -> str:
 def _value(context: Context, axis: Axis, flat: dict[Binding, str]) -> str:
     binding = _binding(axis)
     if binding.weight is None:
-        return _index(binding)
+        return _wide_index(context, binding)
     whole = Binding(binding.dimension, binding.source)
     if whole not in flat:
         flat[whole] = context.names.fresh("flat")
-        context.out.line(f"const {context.index_type} {flat[whole]} = {_index(binding)};")
+        context.out.line(f"const {context.index_type} {flat[whole]} = {_wide_index(context, binding)};")
     text = flat[whole]
     if value_of(binding.weight) != 1:
         text = f"{text} / {_divisor(context.show(binding.weight))}"
