@@ -257,6 +257,7 @@ class LocalEvaluator:
                 demands = demands.model_copy(update={"races": False})
             protocol = self._protocol_of(pool, demands)
             protocol.make_values(request.depth)
+        with self._watch("record", seconds):
             refused = self._workshop.must_run_directly(build, protocol.plain_calls())
         with self._hold("check", seconds), self._workshop.bench(build, directly=bool(refused)) as bench:
             report = check_candidate(protocol, bench, request.depth)

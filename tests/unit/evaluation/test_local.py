@@ -120,7 +120,7 @@ def test_timing_reuses_the_check_and_adds_its_own_stage(laboratory):
     lab.check("right", ms=1.0)
     builds = lab.backend.builds
     found = lab.time("right", ms=1.0)
-    assert [s.stage for s in found.seconds] == ["build", "data", "check", "data", "time"]
+    assert [s.stage for s in found.seconds] == ["build", "data", "record", "check", "data", "time"]
     assert lab.backend.builds == builds + 2
     assert len(found.checks) > 10
     verdict = judge(lab.task, found)
