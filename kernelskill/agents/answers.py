@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import textwrap
 from collections.abc import Iterator
 from typing import Any, TypeVar
 
@@ -195,9 +196,10 @@ def _body(text: str) -> str:
         raise AnswerMalformed(f"it has {len(text)} characters; at most {MOST_CHARACTERS} are read")
     if any("\ud800" <= c <= "\udfff" for c in text) or "\0" in text:
         raise AnswerMalformed("it holds characters that are no text")
-    body = _THOUGHT.sub("", text.replace("\r\n", "\n")).strip("\ufeff \t\n")
+    body = _THOUGHT.sub("", text.replace("\r\n", "\n").lstrip("\ufeff")).strip("\n")
     fenced = _FENCED.match(body)
-    return fenced[2] if fenced else body
+    # The form is shown indented, and some answers follow it in that too.
+    return textwrap.dedent(fenced[2] if fenced else body).strip("\n")
 
 
 def _as_json(body: str) -> dict[str, Any] | None:

@@ -41,9 +41,18 @@ def apply_change(candidate: Candidate, answer: ChangeAnswer, signature: Signatur
             raise ChangeRefused(f"{file.path!r} becomes longer than {LARGEST_FILE} characters")
     if changed.digest == candidate.digest:
         raise ChangeRefused("it changes nothing")
-    _require_locked_text(candidate, changed)
-    _require_signature(candidate, changed, signature)
+    require_kept(candidate, changed, signature)
     return changed
+
+
+def require_kept(before: Candidate, after: Candidate, signature: Signature) -> None:
+    """Refuse a change of what must stay.
+
+    Raises:
+        ChangeRefused: A locked region or the launcher's signature differs.
+    """
+    _require_locked_text(before, after)
+    _require_signature(before, after, signature)
 
 
 def _with_files(candidate: Candidate, answer: ChangeAnswer) -> Candidate:

@@ -100,9 +100,8 @@ def draft(question: Question, text: str, *, truncated: bool, desk: Desk) -> tupl
     if candidate.digest == question.base:
         return _none(question, "unusable", "it gives the source that there was before the change"), None
     proposal = _proposal(question, answer, candidate, exactness, desk)
-    made = Draft(
-        request=question.digest, outcome="proposal", proposal=proposal.id, idea=_is_idea(answer, question)
-    )
+    idea = _is_idea(answer, question, desk.skills)
+    made = Draft(request=question.digest, outcome="proposal", proposal=proposal.id, idea=idea)
     return made, proposal
 
 
@@ -135,8 +134,10 @@ def _unpromised(answer: ChangeAnswer, task: Task) -> str:
     return f"it relies on {', '.join(missing)}, which is not promised; test for it in the code and keep a general path"
 
 
-def _is_idea(answer: ChangeAnswer, question: Question) -> bool:
-    return bool(answer.idea) or answer.skill not in question.shown
+def _is_idea(answer: ChangeAnswer, question: Question, skills: Sequence[Skill]) -> bool:
+    """Return whether a change is outside the skills that were shown and those of its specialist."""
+    own = {skill.id for skill in skills if skill.specialist == question.specialist}
+    return bool(answer.idea) or answer.skill not in {*question.shown, *own}
 
 
 def _proposal(
@@ -156,14 +157,14 @@ def _proposal(
         assumptions=tuple(f"the promise {promise.value}" for promise in answer.needs),
         rationale=one_line(answer.rationale, 2000),
         triggers=answer.targets or (skill.triggers if skill is not None else ()),
-        title=_title(answer, question),
+        title=_title(answer, _is_idea(answer, question, desk.skills)),
         kernel=one_line(answer.kernel, 100),
         request=question.digest,
     )
 
 
-def _title(answer: ChangeAnswer, question: Question) -> str:
-    if _is_idea(answer, question):
+def _title(answer: ChangeAnswer, idea: bool) -> str:
+    if idea:
         name = f"idea: {one_line(answer.idea or answer.skill, _TITLE)}"
     else:
         name = answer.skill.rsplit("/", 1)[-1]

@@ -119,6 +119,8 @@ def _rendered(block: Block, position: int, kept: Iterable[tuple[int, int]]) -> s
     body = "\n".join(shown)
     if block.fence is not None:
         body = fence(body, block.fence)
+    else:
+        body = body.strip("\n")
     return f"{block.title}\n\n{body}" if block.title else body
 
 

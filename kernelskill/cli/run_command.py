@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kernelskill.cli import options
+from kernelskill.cli import model_options, options
+from kernelskill.cli.dry_run import print_dry_run
 from kernelskill.cli.progress import make_progress
 from kernelskill.errors import UsageError
 from kernelskill.events import read_events
@@ -47,6 +49,14 @@ def run(
     accept_weak_test: options.AcceptWeak = None,
     no_learn: options.NoLearn = False,
     no_wait: options.NoWait = False,
+    model: model_options.Model = None,
+    samples: model_options.Samples = None,
+    repairs: model_options.Repairs = None,
+    plan: model_options.Plan = None,
+    max_tokens: model_options.MaxTokens = None,
+    max_cost: model_options.MaxCost = None,
+    max_requests: model_options.MaxRequests = None,
+    dry_run: model_options.DryRun = False,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -68,11 +78,21 @@ def run(
             "accept_weak_test": accept_weak_test,
             "learn": False if no_learn else None,
             "wait": False if no_wait else None,
+            "model": model,
+            "samples": samples,
+            "repairs": repairs,
+            "plan": plan,
+            "model_tokens": max_tokens,
+            "model_usd": max_cost,
+            "model_requests": max_requests,
         },
         folder=Path.cwd(),
         budget=budget,
         wall=wall,
     )
+    if dry_run:
+        print_dry_run(kernel, tests, config, as_json=as_json)
+        return
     folder = out or Path("kernelskill-runs") / new_run_name(kernel.stem, SystemClock().timestamp())
     progress = make_progress(as_json=as_json, quiet=quiet)
     with options.stop_on_interrupt() as stop, progress:
@@ -91,12 +111,26 @@ def resume(
         int, typer.Option("--more-rounds", min=0, metavar="N", help="Rounds beyond those asked for before.")
     ] = 0,
     no_wait: options.NoWait = False,
+    model: model_options.Model = None,
+    max_tokens: model_options.MaxTokens = None,
+    max_cost: model_options.MaxCost = None,
+    max_requests: model_options.MaxRequests = None,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Continue a run that was stopped or killed; nothing finished is done again."""
+    """Continue a run that was stopped or killed, or that waits for a model's answers.
+
+    Nothing finished is done again. The model and its limits are those of before, unless they are given.
+    """
+    from kernelskill.llm.models import absolute_spec
     from kernelskill.session import Session
 
+    given = {
+        "model": None if model is None else absolute_spec(model, Path.cwd()),
+        "model_tokens": max_tokens,
+        "model_usd": max_cost,
+        "model_requests": max_requests,
+    }
     progress = make_progress(as_json=as_json, quiet=quiet)
     with options.stop_on_interrupt() as stop, progress:
         session = Session.resume(
@@ -107,6 +141,7 @@ def resume(
             waiting=progress.say,
             more_rounds=rounds,
             wait=not no_wait,
+            changes={name: value for name, value in given.items() if value is not None},
         )
         with session:
             view = session.run()
@@ -188,4 +223,5 @@ def _summary(view: RunView, folder: Path) -> dict[str, object]:
         "files": list(finished.files) if finished else [],
         "conditions": view.conditions.model_dump(mode="json"),
         "spend": view.state.spend.model_dump(mode="json"),
+        "model": [asdict(row) for row in view.usage],
     }

@@ -8,6 +8,8 @@ from typing import Literal
 from kernelskill.report import figures
 from kernelskill.schema.evaluation import VerdictKind
 from kernelskill.schema.event import (
+    Answered,
+    Asked,
     BaselineMeasured,
     Confirmed,
     Diagnosed,
@@ -16,6 +18,7 @@ from kernelskill.schema.event import (
     Failed,
     Interrupted,
     Judged,
+    ModelFailed,
     Note,
     Ranked,
     RoundFinished,
@@ -68,6 +71,8 @@ def line_of(event: Event, width: int = _WIDTH) -> Line | None:
             return _diagnosis(event)
         case Searched():
             return _searched(event, width)
+        case Answered() | ModelFailed():
+            return _model(event, width)
         case Judged():
             return _judged(event, width)
         case _:
@@ -97,7 +102,7 @@ def waiting_for(event: Event) -> str:
             return "building, checking and timing the original"
         case BaselineMeasured() | RoundStarted():
             return "profiling"
-        case Diagnosed():
+        case Diagnosed() | Asked() | Answered():
             return "asking the specialists"
         case Ranked():
             return f"evaluating {len(event.chosen)} candidates"
@@ -167,6 +172,26 @@ def _searched(event: Searched, width: int) -> Line:
     counts += [f"{event.pruned} ruled out"] if event.pruned else []
     counts += [f"{event.failed} failed"] if event.failed else []
     return Line(f"  . {label:<{room}} {', '.join(counts)}", "dim")
+
+
+_ANSWERS = {
+    "proposal": "a change",
+    "duplicate": "nothing new",
+    "nothing": "nothing",
+    "malformed": "not in the form asked for",
+    "unusable": "a change that cannot be applied",
+    "not_permitted": "a change that is not permitted",
+    "plan": "directions",
+}
+
+
+def _model(event: Answered | ModelFailed, width: int) -> Line:
+    if isinstance(event, ModelFailed):
+        remedy = f"; {event.remedy}" if event.remedy else ""
+        return Line(f"  ! {event.role}: {event.message}{remedy}", "bad")
+    detail = f": {event.detail}" if event.detail else ""
+    text = f"  ? {event.role} answers {_ANSWERS[event.outcome]}{detail}"
+    return Line(text if len(text) <= width else text[: width - 3] + "...", "dim")
 
 
 def _judged(event: Judged, width: int) -> Line:

@@ -66,11 +66,16 @@ def consult(state: RoundState, runtime: Runtime[RoundContext]) -> RoundState:
     if pending and not proposals and not first:
         raise AnswersWaiting(
             f"{_counted(len(pending), 'answer')} of the model {'is' if len(pending) == 1 else 'are'} missing;"
-            f" the first goes into {pending[0].where}",
+            f" the first goes into {pending[0].where}{_noted(pending)}",
             remedy=f"write {'it' if len(pending) == 1 else 'them'}, then: kernelskill resume {context.run.root}",
         )
     names = _offer(context, state["round"], turn, proposals)
     return {"offers": names, "turn": turn, "fresh": first or bool(proposals)}
+
+
+def opening_questions(context: RoundContext, state: RoundState) -> list[Question]:
+    """Return what the round asks first, without asking it."""
+    return _opening(context, state, asked_in(context, state["round"]))
 
 
 def _converse(context: RoundContext, state: RoundState) -> list[Pending]:
@@ -244,6 +249,11 @@ def _offer(context: RoundContext, number: int, turn: int, proposals: Sequence[Pr
         context.run.put(OFFERS, name, offer)
         names.append(name)
     return names
+
+
+def _noted(pending: Sequence[Pending]) -> str:
+    notes = [reply.note for reply in pending if reply.note]
+    return f" ({notes[0]})" if notes else ""
 
 
 def _counted(count: int, noun: str) -> str:

@@ -19,8 +19,8 @@ MOST_POOL = 8
 MOST_TRIED = 40
 _LATEST = 600
 """Outcomes of the pool that are looked at."""
-_OFFERED_WEIGHT = 0.6
-"""A skill whose mechanical form applies is tried anyway; a model is better asked for another."""
+_OFFERED_WEIGHT, _DECLINED_WEIGHT = 0.6, 0.3
+"""A skill whose mechanical form applies is tried anyway; one that declined rarely fits at all."""
 _UNTRIGGERED = 0.05
 
 
@@ -79,9 +79,10 @@ def fitting_skills(
         if any(features.get(f"source.{name}", 0.0) <= 0 for name in skill.features):
             continue
         fit = max((confidence.get(trigger.value, 0.0) for trigger in skill.triggers), default=_UNTRIGGERED)
-        score = fit * skill.prior.log_speedup * (_OFFERED_WEIGHT if skill.id in offered else 1.0)
+        reason = declined.get(skill.id, "") if skill.mechanical else ""
+        weight = _OFFERED_WEIGHT if skill.id in offered else _DECLINED_WEIGHT if reason else 1.0
+        score = fit * skill.prior.log_speedup * weight
         if score > 0:
-            reason = declined.get(skill.id, "") if skill.mechanical else ""
             found.append((score, FittingSkill(skill, reason, offered=skill.id in offered)))
     return tuple(each for _, each in sorted(found, key=lambda pair: (-pair[0], pair[1].skill.id)))
 

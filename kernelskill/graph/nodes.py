@@ -10,8 +10,9 @@ from langgraph.runtime import Runtime
 from kernelskill.agents.brief import Brief
 from kernelskill.agents.coordinator import combinations_to_try
 from kernelskill.agents.families import size_of
+from kernelskill.agents.merging import combined_changes
 from kernelskill.agents.profiler import diagnose_candidate
-from kernelskill.agents.specialist import combined, propose
+from kernelskill.agents.specialist import propose
 from kernelskill.errors import RunInterrupted
 from kernelskill.graph import outcomes
 from kernelskill.graph.context import DIAGNOSES, OFFERS, PROPOSALS, SLATES, RoundContext
@@ -189,7 +190,8 @@ def combiner(state: RoundState, runtime: Runtime[RoundContext]) -> RoundState:
         gains = outcomes.gains(context, state["round"], [p.id for p in accepted])
         for group in combinations_to_try(gains, outcomes.conflicts(accepted), MOST_COMBINATIONS):
             first, *others = map(context.proposal, group)
-            both = combined(first, others, context.library, context.skill_context)
+            source = context.member(base).candidate
+            both = combined_changes(source, first, others, context.library, context.skill_context)
             if isinstance(both, Refusal) or both.candidate.digest in context.tried():
                 continue
             if both.id not in pending:

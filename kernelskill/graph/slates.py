@@ -10,7 +10,7 @@ from kernelskill.graph.state import RoundState
 from kernelskill.policy.features import FEATURE_NAMES, SCHEMA_VERSION
 from kernelskill.schema.base import canonical_json, sha256_text
 from kernelskill.schema.event import Proposed
-from kernelskill.schema.proposal import Proposal, Refusal, Slate
+from kernelskill.schema.proposal import Refusal, Slate
 
 
 def ranked_slate(context: RoundContext, state: RoundState) -> Slate:
@@ -26,16 +26,17 @@ def ranked_slate(context: RoundContext, state: RoundState) -> Slate:
     proposals = [context.proposal(p) for p in sorted(offered)]
     diagnoses = {base: context.diagnosis(base) for base in state["bases"]}
     contexts = {base: outcomes.features_of(context, base) for base in diagnoses}
-    ranked = context.policy.rank(
-        proposals,
-        {base: d.bottlenecks for base, d in diagnoses.items()},
-        contexts,
-        take=_places(context, proposals),
-        rng=np.random.default_rng(
-            [context.config.seed, number, turn] if turn else [context.config.seed, number]
-        ),
-        potentials={base: outcomes.potentials_of(context, base) for base in diagnoses},
-    )
+    ranked = []
+    # A model's answers were paid for and have places of their own; the others keep what they had without it.
+    for mechanical in (True, False):
+        ranked += context.policy.rank(
+            [p for p in proposals if (p.origin != "model") is mechanical],
+            {base: d.bottlenecks for base, d in diagnoses.items()},
+            contexts,
+            take=context.config.slate,
+            rng=_draws(context, number, turn, mechanical=mechanical),
+            potentials={base: outcomes.potentials_of(context, base) for base in diagnoses},
+        )
     return Slate(
         id=identity,
         run=context.run_id,
@@ -49,10 +50,9 @@ def ranked_slate(context: RoundContext, state: RoundState) -> Slate:
     )
 
 
-def _places(context: RoundContext, proposals: list[Proposal]) -> int:
-    """Return how many may be evaluated: as many as without a model, and one more for each answer paid for."""
-    models = sum(proposal.origin == "model" for proposal in proposals)
-    return context.config.slate + min(models, context.config.slate)
+def _draws(context: RoundContext, number: int, turn: int, *, mechanical: bool) -> np.random.Generator:
+    seed = [context.config.seed, number]
+    return np.random.default_rng(seed if mechanical else [*seed, 1, turn])
 
 
 def _offers(context: RoundContext, number: int, turn: int) -> list[Proposed]:

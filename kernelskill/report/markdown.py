@@ -28,6 +28,7 @@ def render(view: RunView) -> str:
         _list("Not verified", view.unverified, "Nothing was left out."),
         _tried(view),
         _searches(view),
+        _usage(view),
         _refusals(view),
         _alternatives(view),
         _list("Notes", view.notes, ""),
@@ -221,6 +222,24 @@ def _searches(view: RunView) -> str:
     return "## Parameters searched\n\n" + _table(header, rows) if rows else ""
 
 
+def _usage(view: RunView) -> str:
+    rows = [
+        (
+            f"{row.role} ({row.models})" if row.models else row.role,
+            str(row.asked),
+            str(row.answered),
+            str(row.changes),
+            str(row.won),
+            f"{row.input_tokens:,}",
+            f"{row.output_tokens:,}",
+            "unknown" if row.cost_usd is None else f"{row.cost_usd:.4f} USD",
+        )
+        for row in view.usage
+    ]
+    header = ("role", "asked", "answered", "changes", "accepted", "tokens in", "tokens out", "cost")
+    return "## What the model was asked\n\n" + _table(header, rows) if rows else ""
+
+
 def _refusals(view: RunView) -> str:
     if not view.refusals:
         return ""
@@ -236,7 +255,7 @@ def _alternatives(view: RunView) -> str:
         (
             figures.speedup(member.speedup, view.evidence),
             "exact" if member.exact else "may round otherwise",
-            " + ".join(step.label for step in member.lineage.steps),
+            " + ".join(patch.label for patch in member.lineage.patches),
         )
         for member in view.alternatives
     ]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from kernelskill.agents.profiler import Diagnosis
 from kernelskill.graph.context import DIAGNOSES, MEMBERS
+from kernelskill.report.usage import UsageRow, usage_by_role
 from kernelskill.runs import RunFolder, RunState, fold
 from kernelskill.schema.device import Conditions, Evidence
 from kernelskill.schema.evaluation import Evaluation, Timing, Verdict, VerdictKind
@@ -86,6 +87,8 @@ class RunView:
     alternatives: tuple[Member, ...] = field(default=())
     searches: tuple[Searched, ...] = field(default=())
     """Searches over the parameters of what was chosen."""
+    usage: tuple[UsageRow, ...] = field(default=())
+    """What a model was asked, by role."""
 
     @property
     def has_reproducer(self) -> bool:
@@ -161,6 +164,7 @@ def build_view(folder: RunFolder, events: Sequence[Event]) -> RunView:
         tests_name=read_snapshot(folder.task).tests.main,
         alternatives=_alternatives(folder, state, best, original),
         searches=tuple(e for e in events if isinstance(e, Searched)),
+        usage=usage_by_role(events),
     )
 
 
@@ -226,7 +230,7 @@ def _changes(best: Member, events: Sequence[Event], folder: RunFolder) -> tuple[
             member = folder.get(MEMBERS, patch.child, Member)
             assumptions = tuple(a for a in member.assumptions if a not in known)
             known.update(assumptions)
-        label = " + ".join(step.label for step in patch.steps) or patch.title or "edited by hand"
+        label = patch.label or "edited by hand"
         rows.append(ChangeRow(number, label, verdicts.get(patch.child), patch.diff, assumptions))
     return tuple(rows)
 

@@ -142,6 +142,11 @@ class Patch(Record):
     title: str = ""
     """Short name of a patch without steps."""
 
+    @property
+    def label(self) -> str:
+        """Short form for people; empty where nothing is known."""
+        return " + ".join(step.label for step in self.steps) or self.title
+
 
 class Lineage(Record):
     """The chain of patches from the original to one candidate."""

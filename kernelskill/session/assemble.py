@@ -22,7 +22,8 @@ from kernelskill.experience.pool import ExperiencePool
 from kernelskill.graph.context import RoundContext
 from kernelskill.graph.learning import learn_again
 from kernelskill.isolation.locks import FileLock
-from kernelskill.llm.models import open_model
+from kernelskill.llm.budget import ModelBudget, ModelLimits
+from kernelskill.llm.models import absolute_spec, open_budgeted
 from kernelskill.policy.rank import Policy
 from kernelskill.resources import data_dir, data_folder
 from kernelskill.runs import RunFolder, StopFlag, fold
@@ -88,7 +89,9 @@ def assemble_new(
 ) -> Assembly:
     """Load and gate the task, make the run folder and begin the log."""
     RunFolder(out).require_new()
-    open_model(config.model)  # a wrong spelling is told before anything is built
+    # A run goes on from other folders too; and a wrong spelling is told before anything is built.
+    config = config.model_copy(update={"model": absolute_spec(config.model, Path.cwd())})
+    _open_model(config, None)
     loaded = load_task(kernel, tests, keep_exact=config.keep_exact)
     weak = gate(loaded, accept_weak=config.accept_weak_test)
     run = RunFolder.create(out)
@@ -207,7 +210,7 @@ def _assemble(
     )
     stack.callback(evaluator.close)
     library = SkillLibrary.load(default_folders(Path.cwd()))
-    model = open_model(config.model, folder=run.root)
+    model = _open_model(config, run.root)
     pool = _open_pool(config, stack)
     # A resumed run keeps its id, wherever its folder was moved: slates and checkpoints go by it.
     run_id = run_id or sha256_text(canonical_json([parts.task.content_digest(), seed_pool]))[:12]
@@ -238,6 +241,11 @@ def _evidence(evaluator: Evaluator) -> Evidence:
     """Return what this run's times are; a worker that has not answered yet is taken for a GPU."""
     known = evaluator.evidence
     return "measured" if known == "none" else known
+
+
+def _open_model(config: RunConfig, folder: Path | None) -> ModelBudget | None:
+    limits = ModelLimits(tokens=config.model_tokens, usd=config.model_usd, requests=config.model_requests)
+    return open_budgeted(config.model, limits, folder=folder)
 
 
 def _open_pool(config: RunConfig, stack: ExitStack) -> ExperiencePool | None:
