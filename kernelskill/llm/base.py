@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Any, Literal, Protocol
 
 from pydantic import Field
@@ -38,7 +37,7 @@ class ModelRequest(Record):
     """None: the server's own."""
     max_output_tokens: int = Field(default=8192, ge=1)
 
-    @cached_property
+    @property
     def digest(self) -> str:
         """The SHA-256 of everything that is asked, as 64 hex digits."""
         return self.content_digest()

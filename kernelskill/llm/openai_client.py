@@ -5,6 +5,7 @@ from __future__ import annotations
 import queue
 import random
 import threading
+import weakref
 from collections.abc import Callable, Sequence
 
 import openai
@@ -81,6 +82,7 @@ class OpenAIModel:
         self._hopeless: Fault | None = None
         self._shape = Shape(limit="max_completion_tokens" if hosted else "max_tokens")
         self._client = self._open()
+        weakref.finalize(self, self._client.close)
 
     def ask(self, requests: Sequence[ModelRequest]) -> tuple[Reply, ...]:
         """Return one reply a request, in the order asked; at most `patience.parallel` are under way."""

@@ -100,6 +100,7 @@ class Handler(BaseHTTPRequestHandler):
             "no-long": body.get("max_tokens", 0) > 1000
             and (400, "max_tokens is too large: 8192. This model supports at most 1000 completion tokens"),
             "no-stream": body.get("stream") and (400, "streaming is not supported"),
+            "no-stream-silent": body.get("stream") and (-1, ""),
             "no-broken-stream": body.get("stream") and (0, ""),
             "no-system": any(m["role"] == "system" for m in body["messages"])
             and (400, "System role not supported"),
@@ -108,6 +109,8 @@ class Handler(BaseHTTPRequestHandler):
             self.do_ok(body, "")
         elif refused[0] == 0:
             self.do_cut(body, "")
+        elif refused[0] == -1:
+            self.do_ok({**body, "stream": False}, "")
         else:
             self.error(*refused, "invalid_request_error", None)
 
@@ -136,7 +139,9 @@ class Handler(BaseHTTPRequestHandler):
             self.reply(200, {**self.frame("chat.completion"), "choices": [choice], "usage": usage})
             return
         parts = [{"delta": {"content": text[i : i + 5]}} for i in range(0, len(text), 5)]
-        self.stream([*parts, {"delta": {}, "finish_reason": "stop"}], usage if "stream_options" in body else None)
+        self.stream(
+            [*parts, {"delta": {}, "finish_reason": "stop"}], usage if "stream_options" in body else None
+        )
 
     def do_echo(self, _body, _value):
         """A server that tells the key it was sent to everybody."""
@@ -265,7 +270,9 @@ class Handler(BaseHTTPRequestHandler):
         return {"id": "1", "object": kind, "created": 1, "model": "served"}
 
     def event(self, choice):
-        return b"data: " + json.dumps({**self.frame(), "choices": [{"index": 0, **choice}]}).encode() + b"\n\n"
+        return (
+            b"data: " + json.dumps({**self.frame(), "choices": [{"index": 0, **choice}]}).encode() + b"\n\n"
+        )
 
     def stream(self, choices, usage):
         lines = ["data: " + json.dumps({**self.frame(), "choices": [{"index": 0, **c}]}) for c in choices]
