@@ -50,6 +50,8 @@ class Question(Record):
     """Digest of the request whose answer is to be mended."""
     shown: tuple[str, ...] = ()
     """Ids of the skills that the prompt shows; anything else is an idea of the model's own."""
+    is_free: bool = False
+    """Whether the direction that led to it was an idea outside those allowed."""
     trail: tuple[str, ...] = ()
     """How the attempts before ended, a line each."""
 
@@ -137,7 +139,7 @@ def _unpromised(answer: ChangeAnswer, task: Task) -> str:
 def _is_idea(answer: ChangeAnswer, question: Question, skills: Sequence[Skill]) -> bool:
     """Return whether a change is outside the skills that were shown and those of its specialist."""
     own = {skill.id for skill in skills if skill.specialist == question.specialist}
-    return bool(answer.idea) or answer.skill not in {*question.shown, *own}
+    return question.is_free or bool(answer.idea) or answer.skill not in {*question.shown, *own}
 
 
 def _proposal(

@@ -39,13 +39,14 @@ def change_question(
         "direction": facts.direction(situation.direction),
     }
     return _question(
-        _request(prompt, values, sample),
+        _request(prompt, values, sample, situation.structured),
         number,
         specialist,
         "change",
         situation.base,
         situation.base,
         shown=tuple(each.skill.id for each in situation.skills),
+        is_free=situation.is_free,
     )
 
 
@@ -64,7 +65,7 @@ def plan_question(
         "directions": words("\n".join(lines) or "None."),
         "tried": facts.tried(situation.tried),
     }
-    request = _request(prompt, values, 0, most_output=_PLAN_OUTPUT_TOKENS)
+    request = _request(prompt, values, 0, situation.structured, most_output=_PLAN_OUTPUT_TOKENS)
     return _question(
         request,
         number,
@@ -95,7 +96,7 @@ def repair_question(
     values = _repair_values(prompt, situation, proposal.candidate, intent, failure, earlier.trail)
     line = f"{evaluation.status.value}: {evaluation.detail}"
     return _question(
-        _request(prompt, values, earlier.request.sample),
+        _request(prompt, values, earlier.request.sample, situation.structured),
         number,
         earlier.specialist,
         "repair",
@@ -104,6 +105,7 @@ def repair_question(
         attempt=earlier.attempt + 1,
         parent=earlier.digest,
         shown=earlier.shown,
+        is_free=earlier.is_free,
         trail=(*earlier.trail, line),
     )
 
@@ -121,7 +123,7 @@ def reformat_question(
     )
     values = _repair_values(prompt, situation, earlier.subject, intent, failure, earlier.trail)
     return _question(
-        _request(prompt, values, earlier.request.sample),
+        _request(prompt, values, earlier.request.sample, situation.structured),
         number,
         earlier.specialist,
         "reformat",
@@ -130,6 +132,7 @@ def reformat_question(
         attempt=earlier.attempt,
         parent=earlier.digest,
         shown=earlier.shown,
+        is_free=earlier.is_free,
         trail=earlier.trail,
     )
 
@@ -146,6 +149,7 @@ def _question(
     parent: str = "",
     shown: tuple[str, ...] = (),
     trail: tuple[str, ...] = (),
+    is_free: bool = False,
 ) -> Question:
     return Question(
         request=request,
@@ -158,11 +162,17 @@ def _question(
         parent=parent,
         shown=shown,
         trail=trail,
+        is_free=is_free,
     )
 
 
 def _request(
-    prompt: Prompt, values: Mapping[str, Section], sample: int, most_output: int = MOST_OUTPUT_TOKENS
+    prompt: Prompt,
+    values: Mapping[str, Section],
+    sample: int,
+    structured: bool,
+    *,
+    most_output: int = MOST_OUTPUT_TOKENS,
 ) -> ModelRequest:
     return ModelRequest(
         role=prompt.role,
@@ -170,7 +180,7 @@ def _request(
             Message(role="system", text=" ".join(prompt.front.system.split())),
             Message(role="user", text=prompt.render(values)),
         ),
-        answer_schema=_SCHEMAS[prompt.front.answer],
+        answer_schema=_SCHEMAS[prompt.front.answer] if structured else None,
         prompt_digest=prompt.digest,
         sample=sample,
         max_output_tokens=most_output,

@@ -72,3 +72,7 @@ class Situation:
     """The latest last."""
     only_kernel: str = ""
     direction: str = ""
+    is_free: bool = False
+    """Whether the direction is an idea outside those that the rules allow."""
+    structured: bool = True
+    """Whether a JSON schema is sent with the prompt; of no use to people who answer by hand."""

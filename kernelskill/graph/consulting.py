@@ -49,6 +49,8 @@ class DirectionTaken(Record):
 
     specialist: str
     advice: str = ""
+    skill: str = ""
+    is_free: bool = False
 
 
 def consult(state: RoundState, runtime: Runtime[RoundContext]) -> RoundState:
@@ -137,7 +139,13 @@ def _ask_all(
     questions = []
     for direction in directions:
         situation = situation_of(
-            context, base, direction.specialist, state["offers"], direction=direction.advice
+            context,
+            base,
+            direction.specialist,
+            state["offers"],
+            direction=direction.advice,
+            skill=direction.skill,
+            is_free=direction.is_free,
         )
         prompt = context.prompts.get(direction.specialist)
         questions += [
@@ -188,9 +196,10 @@ def _planned(context: RoundContext, plan: Question) -> list[DirectionTaken]:
         if 0 < each.number <= len(plan.shown):
             skill = context.library.get(plan.shown[each.number - 1])
             advice = f"use {skill.id}: {each.advice}" if each.advice else f"use {skill.id}"
-            taken.append(DirectionTaken(specialist=skill.specialist, advice=advice))
+            taken.append(DirectionTaken(specialist=skill.specialist, advice=advice, skill=skill.id))
         elif each.specialist in context.library.specialists() and each.specialist in context.prompts.roles():
-            taken.append(DirectionTaken(specialist=each.specialist, advice=f"free idea: {each.advice}"))
+            advice = f"free idea: {each.advice}"
+            taken.append(DirectionTaken(specialist=each.specialist, advice=advice, is_free=True))
     return taken
 
 

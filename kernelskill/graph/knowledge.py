@@ -25,7 +25,14 @@ _UNTRIGGERED = 0.05
 
 
 def situation_of(
-    context: RoundContext, base: str, specialist: str, offers: Sequence[str], *, direction: str = ""
+    context: RoundContext,
+    base: str,
+    specialist: str,
+    offers: Sequence[str],
+    *,
+    direction: str = "",
+    skill: str = "",
+    is_free: bool = False,
 ) -> Situation:
     """Return what a specialist's model is told about a base.
 
@@ -35,11 +42,14 @@ def situation_of(
         specialist: Name of the specialist; empty for the planner, which sees the skills of all.
         offers: Names of this round's mechanical offers.
         direction: What the planner asked for.
+        skill: Id of the skill that it chose; shown first.
+        is_free: Whether it is an idea outside those allowed.
     """
     member = context.member(base)
     mechanical = [context.run.get(OFFERS, name, Proposed) for name in offers]
     mechanical = [offer for offer in mechanical if offer.base == base and offer.origin == "mechanical"]
     fitting = fitting_skills(context, base, specialist, mechanical)
+    fitting = tuple(sorted(fitting, key=lambda each: each.skill.id != skill))
     return Situation(
         task=context.task,
         base=member.candidate,
@@ -55,6 +65,8 @@ def situation_of(
         tried=attempts(context),
         only_kernel=context.config.only_kernel,
         direction=direction,
+        is_free=is_free,
+        structured="mailbox:" not in context.config.model,
     )
 
 

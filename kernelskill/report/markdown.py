@@ -154,6 +154,8 @@ def _changes(view: RunView) -> str:
     for change in view.changes:
         verdict = _verdict(change.verdict) if change.verdict else "not judged by itself"
         text = f"### {change.number}. {change.label}\n\n{verdict}"
+        if change.reason:
+            text += f"\n\nWhy, in the model's words: {_plain(change.reason)}"
         if change.assumptions:
             text += "\n\nRelies on: " + "; ".join(change.assumptions)
         parts.append(f"{text}\n\n```diff\n{change.diff.rstrip()}\n```")
@@ -324,6 +326,11 @@ def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
     lines += ["| " + " | ".join(_cell(cell) for cell in row) + " |" for row in rows]
     return "\n".join(lines)
+
+
+def _plain(text: str) -> str:
+    """Return text of others without anything that Markdown takes for markup."""
+    return re.sub(r"([\\`*_{}\[\]<>#|!])", r"\\\1", " ".join(text.split()))
 
 
 def _cell(text: str) -> str:

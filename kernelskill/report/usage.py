@@ -45,7 +45,8 @@ def _row(name: str, events: Sequence[Event], roles: set[str]) -> UsageRow:
         e.proposal for e in events if isinstance(e, Judged) and e.verdict.kind is VerdictKind.ACCEPTED
     }
     changes = {event.proposal for event in answered if event.proposal}
-    costs = [event.cost_usd for event in (*answered, *failed) if event.requests or event.input_tokens]
+    paid: list[Answered | ModelFailed] = [*answered, *failed]
+    costs = [event.cost_usd for event in paid if event.requests or event.input_tokens]
     known = [cost for cost in costs if cost is not None]
     return UsageRow(
         role=name,
@@ -55,7 +56,7 @@ def _row(name: str, events: Sequence[Event], roles: set[str]) -> UsageRow:
         failed=len({event.request for event in failed}),
         changes=len(changes),
         won=len(changes & accepted),
-        input_tokens=sum(event.input_tokens for event in (*answered, *failed)),
-        output_tokens=sum(event.output_tokens for event in (*answered, *failed)),
+        input_tokens=sum(event.input_tokens for event in paid),
+        output_tokens=sum(event.output_tokens for event in paid),
         cost_usd=sum(known) if len(known) == len(costs) else None,
     )

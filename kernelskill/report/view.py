@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from kernelskill.agents.profiler import Diagnosis
-from kernelskill.graph.context import DIAGNOSES, MEMBERS
+from kernelskill.graph.context import DIAGNOSES, MEMBERS, PROPOSALS
 from kernelskill.report.usage import UsageRow, usage_by_role
 from kernelskill.runs import RunFolder, RunState, fold
 from kernelskill.schema.device import Conditions, Evidence
 from kernelskill.schema.evaluation import Evaluation, Timing, Verdict, VerdictKind
 from kernelskill.schema.event import BaselineMeasured, Event, Judged, Note, Proposed, RunStarted, Searched
 from kernelskill.schema.profile import Bottleneck, KernelProfile, Roofline
-from kernelskill.schema.proposal import Refusal
+from kernelskill.schema.proposal import Proposal, Refusal
 from kernelskill.schema.run import Member
 from kernelskill.schema.task import Case, Task
 from kernelskill.tasks.snapshot import read_snapshot
@@ -42,6 +42,8 @@ class ChangeRow:
     verdict: Verdict | None
     diff: str
     assumptions: tuple[str, ...]
+    reason: str = ""
+    """Why, in the words of the model that wrote it."""
 
 
 @dataclass(frozen=True)
@@ -222,6 +224,7 @@ def roof_at(roof: Roofline, time_ms: float) -> Roofline:
 
 def _changes(best: Member, events: Sequence[Event], folder: RunFolder) -> tuple[ChangeRow, ...]:
     verdicts = {e.candidate: e.verdict for e in events if isinstance(e, Judged)}
+    proposals = {e.candidate: e.proposal for e in events if isinstance(e, Judged)}
     rows = []
     known: set[str] = set()
     for number, patch in enumerate(best.lineage.patches, 1):
@@ -230,8 +233,10 @@ def _changes(best: Member, events: Sequence[Event], folder: RunFolder) -> tuple[
             member = folder.get(MEMBERS, patch.child, Member)
             assumptions = tuple(a for a in member.assumptions if a not in known)
             known.update(assumptions)
+        proposal = proposals.get(patch.child, "")
+        reason = folder.get(PROPOSALS, proposal, Proposal).rationale if patch.title and proposal else ""
         label = patch.label or "edited by hand"
-        rows.append(ChangeRow(number, label, verdicts.get(patch.child), patch.diff, assumptions))
+        rows.append(ChangeRow(number, label, verdicts.get(patch.child), patch.diff, assumptions, reason))
     return tuple(rows)
 
 
