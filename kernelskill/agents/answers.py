@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import textwrap
 from collections.abc import Iterator
 from typing import Any, TypeVar
 
@@ -132,6 +131,7 @@ PLAN_SCHEMA = _object(
 _FENCED = re.compile(
     r"\A\s*(`{3,}|~{3,})[ \t]*(?:json|markdown|md|text)?[ \t]*\n(.*)\n[ \t]*\1\s*\Z", re.DOTALL
 )
+_INDENT = "    "
 _THOUGHT = re.compile(r"\A\s*<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL)
 _HEADER = re.compile(r"[ \t>*_#-]*([A-Za-z][A-Za-z ]{1,20}?)[ \t*_]*:[ \t*_]*(.*)")
 _SEARCH = re.compile(r"<{5,9} ?SEARCH(?:[ \t]+(\S.*?))?[ \t]*\Z")
@@ -198,8 +198,11 @@ def _body(text: str) -> str:
         raise AnswerMalformed("it holds characters that are no text")
     body = _THOUGHT.sub("", text.replace("\r\n", "\n").lstrip("\ufeff")).strip("\n")
     fenced = _FENCED.match(body)
+    lines = (fenced[2] if fenced else body).split("\n")
     # The form is shown indented, and some answers follow it in that too.
-    return textwrap.dedent(fenced[2] if fenced else body).strip("\n")
+    if all(line.startswith(_INDENT) or not line.strip() for line in lines):
+        lines = [line.removeprefix(_INDENT) for line in lines]
+    return "\n".join(lines)
 
 
 def _as_json(body: str) -> dict[str, Any] | None:
