@@ -1,6 +1,6 @@
 """The time model: from a trace and the facts of a GPU to an estimated time.
 
-    T = launch + (sum of term^P)^(1/P)      with P = 4
+    T = launch + (sum of term^P)^(1/P)      with P = 4, the larger of dram and l2 being one term
 
 Each term is the time that the launch would take were it limited by one thing alone; the exponent lets
 terms that are close to one another add up a little, as they do on a GPU. The terms:
@@ -12,6 +12,7 @@ terms that are close to one another add up a little, as they do on a GPU. The te
     issue    warp instructions / (four a cycle on each multiprocessor)
     fp32, int, fp64, sfu, tensor             warp instructions / throughput of their pipe
     atomic   operations on the most used address, one after another; and all operations / L2's rate
+    blocks   blocks / (about one a cycle on the whole GPU)
     latency  waves of blocks * (slow loads in a row * their latency + other cycles of a warp)
 
 Throughput terms are divided by the share of multiprocessors that have work in the last wave.
@@ -38,17 +39,25 @@ BARRIER_CYCLES = 30.0
 """Cycles a barrier costs beyond waiting for the slowest warp."""
 BLOCK_CYCLES = 300.0
 """Cycles to start a block and to drain its stores."""
+BLOCK_START_CYCLES = 1.2
+"""Cycles of the whole GPU to start a block: 0.32 ms for 2^19 of them on an H200, of 64 or 128 threads alike."""
+INT_WARPS = 3.0
+"""Integer warp instructions a cycle: two through the ALU pipe, multiply-adds beside them through the FMA pipe."""
 ATOMIC_SAME_ADDRESS_S = 1.76e-9
 """Floating-point atomics on one address, each: 118 ms for 2^26 of them on an H200."""
 ATOMIC_SECTOR_BYTES = 64.0
 """L2 traffic of an atomic sector: it is read and written there."""
-PARTIAL_STORE = 2.0
-"""A sector that is written in part takes two turns in the L2."""
+PARTIAL_LINE_BYTES = 80.0
+"""Work of the L2 for the parts of sectors that a request writes in one line, as if so many bytes had passed:
+2^26 stores of four bytes, each in a line of its own, take 0.98 ms on an H200, whatever lies between them."""
+L2_SHARE = 0.8
+"""Part of the L2 that holds a kernel's data before they push each other out."""
 SMEM_L1_BYTES = 256 * 1024
 """First-level cache and shared memory of a multiprocessor together (Volta and later: 128 to 256 KiB)."""
 SHARPNESS = 4.0
 TERMS = (
-    "dram", "l2", "l1", "shared", "issue", "fp32", "int", "fp64", "sfu", "tensor", "atomic", "latency",
+    "dram", "l2", "l1", "shared", "issue", "fp32", "int", "fp64", "sfu", "tensor", "atomic", "blocks",
+    "latency",
 )  # fmt: skip
 
 
@@ -73,12 +82,12 @@ class LaunchEstimate:
         return {name: value / total for name, value in self.terms.items()}
 
 
-def l1_share(gpu: Gpu, resources: KernelResources, dynamic_shared: int, threads: int) -> int:
-    """Return the bytes of first-level cache that one resident block may count on."""
+def l1_share(gpu: Gpu, resources: KernelResources, dynamic_shared: int, threads: int, blocks: int) -> int:
+    """Return the bytes of first-level cache that one resident block of a grid may count on."""
     fits = occupancy(gpu, resources.registers, resources.static_shared_bytes + dynamic_shared, threads)
-    blocks = max(1, fits.blocks_per_sm)
-    shared = blocks * (resources.static_shared_bytes + dynamic_shared)
-    return max(8 * 1024, (SMEM_L1_BYTES - min(shared, SMEM_L1_BYTES - 32 * 1024)) // blocks)
+    resident = max(1, min(fits.blocks_per_sm, -(-blocks // gpu.sm_count)))
+    shared = resident * (resources.static_shared_bytes + dynamic_shared)
+    return max(8 * 1024, (SMEM_L1_BYTES - min(shared, SMEM_L1_BYTES - 32 * 1024)) // resident)
 
 
 class _Model:
@@ -120,34 +129,55 @@ class _Model:
         trace = self.trace
         reads = trace.total("missed_sectors", space="global", access="read") * 32
         stores = trace.total("sectors", space="global", access="write") * 32
-        partial = trace.total("partial_sectors", space="global", access="write") * 32
         atomics = trace.total("sectors", space="global", access="atomic") * ATOMIC_SECTOR_BYTES
         # Spilled registers of resident threads fill the first-level cache soon; the rest goes through.
         resident_spills = self.fits.blocks_per_sm * trace.threads_per_block * self.resources.spill_store_bytes
         through = min(1.0, resident_spills / SMEM_L1_BYTES)
-        return reads + stores + partial * (PARTIAL_STORE - 1) + atomics + self.spill_bytes[1] * through
+        return reads + stores + atomics + self.spill_bytes[1] * through
+
+    def l2_work(self) -> float:
+        """Return the bytes that pass through the L2, those of partly written sectors by what they cost."""
+        more = 0.0
+        for site in self.trace.sites:
+            if site.space == "global" and site.access == "write" and site["sectors"]:
+                partial = site["partial_sectors"]
+                lines = site["lines"] * partial / site["sectors"]
+                more += max(0.0, lines * PARTIAL_LINE_BYTES - partial * 32)
+        return self.l2_bytes() + more
 
     def unique_bytes(self) -> float:
-        """Return the bytes that the whole grid touches at least once: no more than what there is."""
+        """Return the bytes that the whole grid touches at least once."""
+        return self._touched(self.trace.blocks)
+
+    def moved_bytes(self) -> float:
+        """Return the bytes that reach device memory: once if they fit the L2, else once a wave of blocks.
+
+        What a block loads again after its first-level cache lost it comes from the L2, as far as all resident
+        blocks' data fit there.
+        """
+        unique = self.unique_bytes()
+        if unique <= L2_SHARE * self.gpu.l2_bytes:
+            return unique
+        a_wave = self._touched(min(self.resident, self.trace.blocks))
+        # Data that are walked through again and again push themselves out of the cache soon after they outgrow it.
+        lost = min(1.0, max(0.0, a_wave / (L2_SHARE * self.gpu.l2_bytes) - 1))
+        again = unique + lost * self._loaded_again()
+        return again if self.waves <= 1 else max(again, min(self.l2_bytes(), self.waves * a_wave))
+
+    def _touched(self, blocks: float) -> float:
+        """Return the bytes that so many blocks touch at least once: no more than what there is."""
         total = 0.0
         for number, (read, written) in self.trace.regions.items():
             limit = self.sizes.get(number, 0)
             for part in (read, written):
-                total += min(part * self.trace.blocks, limit) if limit else part * self.trace.blocks
+                total += min(part * blocks, limit) if limit else part * blocks
         return total
 
-    def moved_bytes(self) -> float:
-        """Return the bytes that reach device memory: once if they fit the L2, else once a wave of blocks."""
-        unique = self.unique_bytes()
-        if unique <= 0.8 * self.gpu.l2_bytes or self.waves <= 1:
-            return unique
-        a_wave = 0.0
-        for number, (read, written) in self.trace.regions.items():
-            limit = self.sizes.get(number, 0)
-            for part in (read, written):
-                part_of_wave = part * min(self.resident, self.trace.blocks)
-                a_wave += min(part_of_wave, limit) if limit else part_of_wave
-        return max(unique, min(self.l2_bytes(), self.waves * a_wave))
+    def _loaded_again(self) -> float:
+        """Return the bytes that blocks fetch beyond the first time each of them needs a sector."""
+        fetched = self.trace.total("missed_sectors", space="global", access="read") * 32
+        first = sum(read for read, _ in self.trace.regions.values()) * self.trace.blocks
+        return max(0.0, fetched - first)
 
     def load_latency(self, moved: float) -> float:
         """Return the mean latency of a slow load in cycles, by where its requests are served."""
@@ -197,16 +227,17 @@ class _Model:
         tensor = gpu.tensor_fp16_flops_per_s * self.busy
         return {
             "dram": moved / (gpu.copy_bytes_per_s * few),
-            "l2": self.l2_bytes() / (gpu.l2_bytes_per_s * few),
+            "l2": self.l2_work() / (gpu.l2_bytes_per_s * few),
             "l1": l1_lines / self.sm_cycles,
             "shared": trace.total("wavefronts", space="shared") / self.sm_cycles,
             "issue": (mix["issue"] + self.spill_bytes[0]) / (4 * self.sm_cycles),
             "fp32": mix["fp32"] / (fp32_warps * self.sm_cycles),
-            "int": mix["int"] / (2 * self.sm_cycles),
+            "int": mix["int"] / (INT_WARPS * self.sm_cycles),
             "fp64": mix["fp64"] / (fp64_warps * self.sm_cycles),
             "sfu": mix["sfu"] / (0.5 * self.sm_cycles),
             "tensor": mix["tensor_flops"] / tensor if tensor and mix["tensor_flops"] else 0.0,
             "atomic": self.atomic(),
+            "blocks": trace.blocks * BLOCK_START_CYCLES / self.clock,
             "latency": self.latency(moved),
         }
 
@@ -224,7 +255,10 @@ def estimate_launch(
     """
     model = _Model(gpu, trace, resources, sizes)
     terms = model.terms()
-    together = sum(value**SHARPNESS for value in terms.values()) ** (1 / SHARPNESS)
+    # What device memory gives passes through the L2 on its way, so the copy whose rate is known did both.
+    memory = max(terms["dram"], terms["l2"])
+    apart = [memory, *(value for name, value in terms.items() if name not in ("dram", "l2"))]
+    together = sum(value**SHARPNESS for value in apart) ** (1 / SHARPNESS)
     return LaunchEstimate(
         seconds=gpu.launch_latency_s + together,
         terms=terms,

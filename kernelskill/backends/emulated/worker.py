@@ -217,7 +217,10 @@ class EmulatedWorker:
             resources = self._build.kernel(launch.kernel)
             threads = launch.block[0] * launch.block[1] * launch.block[2]
             if resources is not None and 1 <= threads <= 1024:
-                shares[launch.kernel] = l1_share(self._gpu, resources, launch.dynamic_shared_bytes, threads)
+                blocks = launch.grid[0] * launch.grid[1] * launch.grid[2]
+                shares[launch.kernel] = l1_share(
+                    self._gpu, resources, launch.dynamic_shared_bytes, threads, blocks
+                )
         return shares
 
     def _fill_again(self) -> None:

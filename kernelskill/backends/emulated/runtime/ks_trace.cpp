@@ -6,7 +6,6 @@
 #include <map>
 #include <mutex>
 #include <unordered_map>
-#include <unordered_set>
 
 #include "ks_engine.h"
 
@@ -37,7 +36,8 @@ static struct Results {
   Totals totals{};
 } results;
 
-struct Entry { uint64_t place; uint32_t site, order; };  // place: space << 56 | address; order: occurrence << 5 | lane
+// place: space << 56 | address; order: occurrence << 5 | lane; turn: the lane's accesses before this one
+struct Entry { uint64_t place; uint32_t site, order, turn; };
 struct Cell { int32_t site; uint32_t epoch, warp_epoch; uint16_t thread; bool atomic; };
 struct Shadow { Cell writer, reader, other; };
 
@@ -68,7 +68,7 @@ class Cache {  // 128-byte lines of four sectors, eight ways, least recently use
   std::vector<Line> lines_;
 };
 
-struct Request { uint32_t site, count; Entry* entries; };
+struct Request { uint32_t site, count, turn; Entry* entries; };
 
 struct Trace {
   BlockState* block;
@@ -79,7 +79,7 @@ struct Trace {
   std::vector<std::vector<uint32_t>> counts;      // by warp: [basic block * 32 + lane]
   std::vector<SiteStat> sites;
   std::vector<uint64_t> seen, logged;             // accesses of each site
-  std::unordered_set<uint64_t> read, written;
+  std::unordered_map<uint64_t, uint32_t> read, written;  // sector to the accesses that one logged stands for
   std::unordered_map<uint64_t, uint64_t> atomics;
   std::vector<Shadow> shadow;
   std::map<std::pair<int32_t, int32_t>, uint64_t> races;
@@ -182,6 +182,7 @@ static void global_request(Trace* t, SiteStat& s, const Request& r) {
     }
   }
   bool missed = false;
+  uint32_t stands_for = r.entries[0].order >> 5 < kEvery ? 1 : kOneIn;
   for (uint32_t i = 0; i < count; i++) {
     uint64_t sector = pieces[i].sector, line = sector / 4;
     uint32_t k = 0;
@@ -189,11 +190,12 @@ static void global_request(Trace* t, SiteStat& s, const Request& r) {
     if (k == line_count && line_count < 128) lines[line_count++] = line;
     if (pieces[i].mask != 0xffffffffu) s.partial_sectors++;
     if (s.access == (uint32_t)Access::read) {
-      t->read.insert(sector);
+      // What the block wrote itself it finds in a cache.
+      if (!t->written.count(sector)) t->read.try_emplace(sector, stands_for);
       if (!t->cache.touch(sector)) missed = true, s.missed_sectors++;
     } else {
-      t->written.insert(sector);
-      if (s.access == (uint32_t)Access::atomic) t->read.insert(sector);
+      t->written.try_emplace(sector, stands_for);
+      if (s.access == (uint32_t)Access::atomic) t->read.try_emplace(sector, stands_for);
     }
   }
   s.sectors += (uint64_t)count;
@@ -220,14 +222,20 @@ void trace_flush(Trace* t) {
   size_t longest = 0;
   for (size_t w = 0; w < t->logs.size(); w++) {
     auto& log = t->logs[w];
+    uint32_t turns[32] = {0};
+    for (Entry& entry : log) entry.turn = turns[entry.order & 31]++;
     std::sort(log.begin(), log.end(), [](const Entry& a, const Entry& b) {
       uint32_t x = a.order >> 5, y = b.order >> 5;
       return x != y ? x < y : a.site != b.site ? a.site < b.site : a.order < b.order;
     });
     for (size_t i = 0, j; i < log.size(); i = j) {
       for (j = i; j < log.size() && log[j].order >> 5 == log[i].order >> 5 && log[j].site == log[i].site; j++) {}
-      requests[w].push_back({log[i].site, (uint32_t)(j - i), &log[i]});
+      uint32_t turn = log[i].turn;
+      for (size_t k = i; k < j; k++) turn = std::max(turn, log[k].turn);
+      requests[w].push_back({log[i].site, (uint32_t)(j - i), turn, &log[i]});
     }
+    // In the order of the program: loops one after another, not their first turns together.
+    std::stable_sort(requests[w].begin(), requests[w].end(), [](const Request& a, const Request& b) { return a.turn < b.turn; });
     longest = std::max(longest, requests[w].size());
   }
   for (size_t i = 0; i < longest; i++)  // warps take turns, as they do for the cache
@@ -250,11 +258,11 @@ void trace_flush(Trace* t) {
 static void add_regions(Trace* t) {
   std::map<int32_t, std::pair<uint64_t, uint64_t>> here;
   for (int written = 0; written < 2; written++)
-    for (uint64_t sector : written ? t->written : t->read) {
+    for (auto& [sector, stands_for] : written ? t->written : t->read) {
       const Allocation* found = find_allocation(sector * 32, 1);
       if (!found) found = find_allocation(sector * 32 + 31, 1);
       auto& entry = here[found ? found->id : -2];
-      (written ? entry.second : entry.first)++;
+      (written ? entry.second : entry.first) += stands_for;
     }
   for (auto& [id, sectors] : here) {
     RegionStat& region = results.regions[id];
@@ -330,7 +338,7 @@ void ks_trace_access(Thread& t, int32_t site, uint64_t address, uint32_t size, i
   SiteStat& s = trace->sites[site];
   s.size = size;
   s.access = (uint32_t)access;
-  trace->logs[t.warp].push_back({(uint64_t)space << 56 | (address & kAddress), (uint32_t)site, n << 5 | t.lane});
+  trace->logs[t.warp].push_back({(uint64_t)space << 56 | (address & kAddress), (uint32_t)site, n << 5 | t.lane, 0});
 }
 
 void ks_trace_block(Thread& t, int32_t basic_block) {
