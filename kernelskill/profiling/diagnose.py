@@ -13,6 +13,10 @@ from kernelskill.schema.base import Record
 from kernelskill.schema.profile import Bottleneck, BottleneckKind, KernelProfile, Profile, Roofline
 
 _FILE = Path(__file__).with_name("rules.toml")
+_CLASSES = ("fp64", "special", "local_memory")
+"""Classes of instructions that rules ask for; code that has none of them has 0 %."""
+_OTHER_ROOF = 1.25
+"""So far above a roof that it is not this kernel's: another pipe does what was counted."""
 _LEAST_RANK = 0.02
 """Findings below this are not worth a line."""
 
@@ -121,7 +125,7 @@ def _weigh(answer: tuple[float, Bottleneck], time_share: float, headroom: float)
 
 
 def _headroom(roofline: Roofline | None) -> float:
-    if roofline is None or roofline.fraction is None:
+    if roofline is None or roofline.fraction is None or roofline.fraction > _OTHER_ROOF:
         return 1.0
     return _unit(1.0 - roofline.fraction)
 

@@ -73,6 +73,8 @@ class LaunchEstimate:
     l2_bytes: float
     occupancy: Occupancy
     waves: float
+    busy: float
+    """Share of the multiprocessors that have work, the mean over the launch."""
     resources: KernelResources
 
     def shares(self) -> dict[str, float]:
@@ -267,6 +269,7 @@ def estimate_launch(
         l2_bytes=model.l2_bytes(),
         occupancy=model.fits,
         waves=model.waves,
+        busy=model.busy,
         resources=resources,
     )
 

@@ -15,6 +15,10 @@ from kernelskill.schema.launch_plan import LaunchPlan
 from kernelskill.schema.profile import KernelProfile, LineProfile
 
 
+_SHORT = {"read": "ld", "write": "st", "atomic": "atom"}
+"""How the names of metrics call an access."""
+
+
 @dataclass(frozen=True, slots=True)
 class TracedLaunch:
     """One launch with its estimate."""
@@ -106,10 +110,10 @@ def launch_metrics(gpu: Gpu, trace: LaunchTrace, estimate: LaunchEstimate) -> di
 
 def _access_figures(trace: LaunchTrace) -> dict[str, float]:
     figures: dict[str, float] = {}
-    for access, short in (("read", "ld"), ("write", "st")):
+    for access, short in _SHORT.items():
         sectors = trace.total("sectors", space="global", access=access)
         requests = trace.total("requests", space="global", access=access)
-        if sectors:
+        if sectors and short != "atom":
             used = trace.total("bytes", space="global", access=access)
             name = f"smsp__sass_average_data_bytes_per_sector_mem_global_op_{short}.ratio"
             figures[name] = min(32.0, used / sectors)
@@ -175,6 +179,7 @@ def _launch_figures(gpu: Gpu, trace: LaunchTrace, estimate: LaunchEstimate) -> d
         "launch__shared_mem_per_block_static": resources.static_shared_bytes,
         "launch__shared_mem_per_block_dynamic": trace.dynamic_shared,
         "launch__waves_per_multiprocessor": estimate.waves,
+        "trace__idle_at_the_end": 1 - estimate.busy,
         "sm__maximum_warps_per_active_cycle_pct": 100 * fits.fraction,
         "sm__warps_active.avg.pct_of_peak_sustained_active": 100 * achieved,
         "trace__moved_bytes": estimate.moved_bytes,
