@@ -102,7 +102,7 @@ class Bench:
     Args:
         loader: Makes a call the worker's current one.
         worker: A worker that holds the build; closed with the bench.
-        folder: Where outputs are written; may be shared with nobody.
+        folder: Where outputs are written; may be shared with nobody, and goes with the bench.
         remembers: Whether the program has a memory of its own between calls.
         plans: What was recorded, where plans are carried out.
     """
@@ -121,6 +121,8 @@ class Bench:
         self._remembers = remembers
         self._loader = loader
         self._folder = folder
+        self.wants_to_be_kept = False
+        """Whether whoever opened it may keep it for another use; never set where something failed."""
         folder.mkdir(parents=True, exist_ok=True)
 
     @property
@@ -168,8 +170,9 @@ class Bench:
         return ReadBack(target, pad_intact=_strip(whole, target, pad))
 
     def close(self) -> None:
-        """End the worker."""
+        """End the worker and remove its folder."""
         self.worker.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
 
 
 def _strip(whole: Path, target: Path, pad: int) -> bool:

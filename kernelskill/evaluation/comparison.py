@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from kernelskill.tasks.tolerance import Comparison, compare, default_tolerance, 
 PARALLEL_ELEMENTS = 1 << 21
 """Above so many elements an output is compared in several threads."""
 CHUNK_BYTES = 1 << 24
+MOST_THREADS = 8
 BLOCK_SHARE = 0.9
 """Wrong elements that fill so much of their span are called a block."""
 
@@ -65,20 +67,32 @@ def compare_outputs(task: Task, trial: Trial, outputs: Mapping[str, Path], *, po
 
 def first_difference(left: Path, right: Path, *, skip: int = 0) -> int | None:
     """Return the position of the first byte of `left`, after `skip`, that differs from `right`."""
-    with left.open("rb") as a, right.open("rb") as b:
-        a.seek(skip)
-        position = 0
-        while True:
-            mine, theirs = a.read(CHUNK_BYTES), b.read(CHUNK_BYTES)
-            if mine != theirs:
-                length = min(len(mine), len(theirs))
-                differing = np.flatnonzero(
-                    np.frombuffer(mine[:length], np.uint8) != np.frombuffer(theirs[:length], np.uint8)
-                )
-                return position + (int(differing[0]) if differing.size else length)
-            if not mine:
-                return None
-            position += len(mine)
+    mine, theirs = _bytes_of(left)[skip:], _bytes_of(right)
+    length = min(mine.size, theirs.size)
+    starts = range(0, length, CHUNK_BYTES)
+    same = partial(_same_chunk, mine[:length], theirs[:length])
+    with _threads(len(starts)) as pool:
+        for start, is_same in zip(starts, pool.map(same, starts), strict=True):
+            if not is_same:
+                stop = min(start + CHUNK_BYTES, length)
+                return start + int(np.flatnonzero(mine[start:stop] != theirs[start:stop])[0])
+    return None if mine.size == theirs.size else length
+
+
+def _same_chunk(mine: NDArray[np.uint8], theirs: NDArray[np.uint8], start: int) -> bool:
+    return np.array_equal(mine[start : start + CHUNK_BYTES], theirs[start : start + CHUNK_BYTES])
+
+
+def _threads(parts: int) -> ThreadPoolExecutor:
+    """Return threads for so many parts; NumPy releases the interpreter while it compares."""
+    return ThreadPoolExecutor(max_workers=max(1, min(MOST_THREADS, parts, len(os.sched_getaffinity(0)))))
+
+
+def _bytes_of(path: Path) -> NDArray[np.uint8]:
+    """Map a file; an empty one cannot be mapped."""
+    if not path.stat().st_size:
+        return np.empty(0, np.uint8)
+    return np.memmap(path, np.uint8, "r")
 
 
 def _compare_one(task: Task, trial: Trial, name: str, path: Path) -> Comparison:
@@ -109,7 +123,7 @@ def _compare_parallel(
         piece_mask = None if flat_mask is None else flat_mask[piece]
         return compare(flat_got[piece], flat_values[piece], tolerance, piece_mask)
 
-    with ThreadPoolExecutor(max_workers=min(8, len(os.sched_getaffinity(0)))) as pool:
+    with _threads(len(starts)) as pool:
         parts = list(pool.map(part, starts))
     return _joined(parts, list(starts), values.shape)
 

@@ -259,8 +259,13 @@ class LocalEvaluator:
             protocol.make_values(request.depth)
         with self._watch("record", seconds):
             refused = self._workshop.must_run_directly(build, protocol.plain_calls())
-        with self._hold("check", seconds), self._workshop.bench(build, directly=bool(refused)) as bench:
+        reuse = protocol.keeps_workers and not request.fresh
+        with (
+            self._hold("check", seconds),
+            self._workshop.bench(build, directly=bool(refused), reuse=reuse) as bench,
+        ):
             report = check_candidate(protocol, bench, request.depth)
+            bench.wants_to_be_kept = report.status is Status.PASSED
         plan = self._workshop.plans(build).plan(protocol.plain_call(self.task.timed_cases[0]))
         if isinstance(plan, Unrecordable) and not refused:
             report.fail(plan.status, f"case {self.task.timed_cases[0].label}: {plan.reason}")
@@ -298,7 +303,8 @@ class LocalEvaluator:
         with self._watch("data", seconds):
             stage.make_values()
         with self._hold("time", seconds):
-            report = stage.time(builds[0], builds[1] if len(builds) > 1 else None)
+            incumbent = builds[1] if len(builds) > 1 else None
+            report = stage.time(builds[0], incumbent, reuse=not request.fresh)
         baseline: tuple[Timing, ...] = ()
         reasons: tuple[str, ...] = ()
         if request.candidate == self.original and report.status is Status.PASSED:

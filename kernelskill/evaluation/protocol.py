@@ -29,6 +29,8 @@ class CheckRules(Record):
     estimated_bytes: int = 4 << 20
     """Timed cases with larger buffers are not run in full where a device only estimates."""
     guard_bytes: int = 65536
+    kept_bytes: int = 256 << 20
+    """Workers of a task whose cases are larger are not kept open: their memory may be wanted."""
     least_timeout_s: float = 10.0
     timeout_factor: float = 30.0
     """A run may take so many times what the original took."""
@@ -163,6 +165,12 @@ class CheckProtocol:
     def tries_layouts(self, case: Case) -> bool:
         """Whether other layouts are tried on a case: the small ones, where there are any."""
         return not case.timed or all(other.timed for other in self.task.cases)
+
+    @property
+    def keeps_workers(self) -> bool:
+        """Whether workers may stay open between a check and a timing."""
+        largest = max(self.trial(case, 0).total_bytes for case in self.task.cases)
+        return self._evidence == "measured" and largest <= self.rules.kept_bytes
 
     def runs_in_full(self, case: Case) -> bool:
         """Whether a case is run at all; large timed ones are not where the device only estimates."""

@@ -73,8 +73,13 @@ class TimeStage:
         for case in self._protocol.task.timed_cases:
             self._protocol.timed_trials(case, self._rules.rotations if self._evidence == "measured" else 1)
 
-    def time(self, candidate: Build, incumbent: Build | None) -> TimeReport:
+    def time(self, candidate: Build, incumbent: Build | None, *, reuse: bool = False) -> TimeReport:
         """Time a candidate on every timed case, against an incumbent where there is one.
+
+        Args:
+            candidate: A right one.
+            incumbent: What it is compared with.
+            reuse: Whether workers will do that held the same programs before.
 
         Raises:
             HarnessError: The incumbent failed.
@@ -84,11 +89,14 @@ class TimeStage:
         # The original against itself shows the noise: there all pairs are wanted.
         alike = incumbent is not None and incumbent.key == candidate.key
         rules = self._rules.model_copy(update={"hopeless_pairs": 0}) if alike else self._rules
+        reuse = reuse and self._protocol.keeps_workers
         with ExitStack() as stack:
-            mine = stack.enter_context(self._workshop.bench(candidate, directly=directly))
+            mine = stack.enter_context(self._workshop.bench(candidate, directly=directly, reuse=reuse))
             theirs = None
             if incumbent is not None and self._evidence == "measured":
-                theirs = stack.enter_context(self._workshop.bench(incumbent, directly=directly))
+                theirs = stack.enter_context(
+                    self._workshop.bench(incumbent, directly=directly, reuse=reuse and not alike)
+                )
             for case in self._protocol.task.timed_cases:
                 if self._known_estimate(case, candidate, incumbent, report):
                     continue
@@ -102,6 +110,7 @@ class TimeStage:
                     case,
                     sides,
                     rotations=rotations,
+                    looks=rules.looks,
                     clocks=lambda: clocks_of(self._workshop.backend),
                 )
                 outcome = (
@@ -117,6 +126,8 @@ class TimeStage:
                 wrong = "" if self._evidence == "estimated" else values.what_is_wrong()
                 if wrong:
                     return report.fail(Status.NONDETERMINISTIC, wrong)
+            if theirs is not None:
+                theirs.wants_to_be_kept = True
         return report
 
     def _directly(self, candidate: Build, incumbent: Build | None) -> bool:

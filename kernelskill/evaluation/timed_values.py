@@ -19,8 +19,6 @@ from kernelskill.schema.task import Case
 
 CLOCK_CHANGE = 0.1
 """A clock that changes by more is said; pairs taken in turns feel it alike on both sides."""
-LOOKS = 3
-"""Timed answers of the candidate that are compared in full, beside the last one."""
 
 
 class Chance(Protocol):
@@ -41,6 +39,7 @@ class TimedValues:
         case: The timed case.
         sides: Incumbent, where there is one, and candidate; both hold the values of the first seed.
         rotations: How many seeds take part at most.
+        looks: How many timed answers are compared, beside the last one.
         clocks: Tells how fast the device runs.
         chance: Chooses the answers.
     """
@@ -52,6 +51,7 @@ class TimedValues:
         sides: tuple[Bench, ...],
         *,
         rotations: int,
+        looks: int = 3,
         clocks: Callable[[], ClockState] = ClockState,
         chance: Chance | None = None,
     ) -> None:
@@ -60,6 +60,7 @@ class TimedValues:
         self._sides = sides
         self._chance: Chance = chance or secrets.SystemRandom()
         self._trials = protocol.timed_trials(case, rotations)
+        self._looks = looks
         self._clocks = clocks
         self._before = ClockState()
         self._current = 0
@@ -74,7 +75,7 @@ class TimedValues:
             self._before = self._clocks()
         fresh = range(min(self._planned, pairs), pairs)
         self._planned = pairs
-        self._watched |= set(self._chance.sample(fresh, min(LOOKS, len(fresh))))
+        self._watched |= set(self._chance.sample(fresh, min(self._looks, len(fresh))))
         self._block = max(1, -(-pairs // len(self._trials)))
 
     def before_pair(self, pair: int) -> None:

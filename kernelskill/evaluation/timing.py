@@ -47,6 +47,8 @@ class TimingRules(Record):
     short_pairs: int = 6
     """Taken by the cheap stage, which orders candidates and accepts none."""
     short_warm_s: float = 0.5
+    looks: int = 3
+    """Timed answers of the candidate that are compared in full, beside the last one."""
     rotations: int = 5
     """Seeds whose values take turns while pairs are taken."""
     timeout_s: float = 60.0
@@ -64,6 +66,7 @@ class TimingRules(Record):
                 "slow_pairs": min(few, self.slow_pairs),
                 "least_pairs": min(few, self.least_pairs),
                 "hopeless_pairs": 0,
+                "looks": 1,
                 "rotations": 1,
                 "warm_s": min(self.short_warm_s, self.warm_s),
             }

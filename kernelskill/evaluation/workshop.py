@@ -20,6 +20,8 @@ from kernelskill.schema.candidate import Candidate
 from kernelskill.schema.task import Role, Task
 
 KEPT_PLANS = 32
+KEPT_BENCHES = 3
+"""Workers that stay open: the incumbent's, and those of candidates that were checked and are timed next."""
 MOST_BUILDERS = 8
 WORKERS_READY = 2
 """A pair that is timed needs two at once."""
@@ -42,6 +44,7 @@ class Workshop:
         self._scratch = scratch
         self._plans: OrderedDict[str, PlanBook] = OrderedDict()
         self._builders = builders(reserve=backend.evidence == "measured")
+        self._kept: OrderedDict[str, Bench] = OrderedDict()
         self._asked: set[str] = set()
         self._lock = threading.Lock()
         self._prepare_workers(WORKERS_READY)
@@ -80,23 +83,42 @@ class Workshop:
         return None
 
     @contextmanager
-    def bench(self, build: Build, *, directly: bool = False) -> Iterator[Bench]:
-        """Open a worker with a folder of its own; both are gone afterwards.
+    def bench(self, build: Build, *, directly: bool = False, reuse: bool = False) -> Iterator[Bench]:
+        """Open a worker with a folder of its own.
 
         Args:
             build: What the worker holds.
             directly: Whether the launcher runs itself instead of its recorded plans.
+            reuse: Whether a worker will do that held the same build before; then `bench.keep()` lets this one be
+                used again. Both are gone at the end otherwise.
         """
+        bench = self._kept.pop(build.key, None) if reuse and not directly else None
+        bench = bench or self._fresh(build, directly)
+        try:
+            yield bench
+        except BaseException:
+            bench.close()
+            raise
+        if reuse and not directly and bench.wants_to_be_kept:
+            self._keep(build.key, bench)
+        else:
+            bench.close()
+
+    def _fresh(self, build: Build, directly: bool) -> Bench:
         self._scratch.mkdir(parents=True, exist_ok=True)
         folder = Path(tempfile.mkdtemp(prefix="bench-", dir=self._scratch))
         try:
-            bench = self._open(build, folder, directly)
-            try:
-                yield bench
-            finally:
-                bench.close()
-        finally:
+            return self._open(build, folder, directly)
+        except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
+            raise
+
+    def _keep(self, key: str, bench: Bench) -> None:
+        """Keep a worker for the next time its build is wanted; the one unused for longest ends."""
+        bench.wants_to_be_kept = False
+        self._kept[key] = bench
+        while len(self._kept) > KEPT_BENCHES:
+            self._kept.popitem(last=False)[1].close()
 
     def _open(self, build: Build, folder: Path, directly: bool) -> Bench:
         if directly and isinstance(self.backend, DirectBackend):
@@ -110,6 +132,8 @@ class Workshop:
 
     def close(self) -> None:
         """Drop builds that have not begun, end what waits and empty the scratch folder."""
+        while self._kept:
+            self._kept.popitem()[1].close()
         self._prepare_workers(0)
         self._builders.shutdown(wait=True, cancel_futures=True)
         shutil.rmtree(self._scratch, ignore_errors=True)

@@ -35,6 +35,9 @@ MOST_BUILT = 6
 _BUDGET_SHARE = 0.4
 """Of the device time that is left when a round begins, for its searches."""
 
+_CHEAP_SHARE = 0.4
+"""Of the cost of a full evaluation, what the cheap stage takes."""
+
 _PLACE_COST = 0.02
 """ln(speedup) that a value is taken to lose a place down its list; so much the skill's author knew."""
 _POINT_DEVIATION = 0.03
@@ -51,10 +54,14 @@ def allowance(context: RoundContext, number: int) -> int:
     if budget is None:
         return context.config.points
     earlier = [e.seconds for e in context.log.events if isinstance(e, Evaluated) and e.round < number]
-    first = outcomes.device_seconds(context.member(context.task.original).evaluation)
-    mean = (first + sum(earlier)) / (1 + len(earlier))
+    original = context.member(context.task.original).evaluation
+    first = outcomes.device_seconds(original)
+    # The original alone runs under the sanitizer in any case, which says nothing about a candidate's cost.
+    like = sum(stage.seconds for stage in original.seconds if stage.stage in ("check", "time"))
+    mean = (like + sum(earlier)) / (1 + len(earlier))
     left = max(0.0, budget - first - sum(earlier))
-    return min(context.config.points, int(_BUDGET_SHARE * left / mean) if mean > 0 else context.config.points)
+    fitting = int(_BUDGET_SHARE * left / (_CHEAP_SHARE * mean)) if mean > 0 else context.config.points
+    return min(context.config.points, fitting)
 
 
 class FamilySearch:

@@ -16,6 +16,7 @@ from kernelskill.backends.cuda.clocks import read_clocks
 from kernelskill.backends.cuda.detect import FoundGpu, ask_nvidia_smi, find_gpus
 from kernelskill.backends.cuda.direct import DirectWorker
 from kernelskill.backends.cuda.ncu import profile_with_ncu
+from kernelskill.backends.cuda.nvml import gpu_state
 from kernelskill.backends.cuda.occupants import require_free_again, require_idle
 from kernelskill.backends.cuda.prepared import PreparedWorkers, WorkerProcess
 from kernelskill.backends.cuda.replay_core import compile_core
@@ -65,17 +66,17 @@ class CudaBackend:
 
     def conditions(self) -> Conditions:
         """Return what every figure of this device depends on; the clocks are those of this moment."""
-        said = ask_nvidia_smi(self.found.uuid, _SMI_FIELDS)
+        driver, sm_mhz, memory_mhz = _driver_and_clocks(self.found.uuid)
         return Conditions(
             device=self.name,
             gpu=self.found.name,
-            driver=said.get("driver_version", ""),
+            driver=driver,
             cuda=self.toolchain.nvcc_version,
             kernelskill=kernelskill.__version__,
             python=platform.python_version(),
             host=f"{platform.system()} {platform.release()} {platform.machine()}",
-            sm_clock_mhz=_float(said.get("clocks.current.sm")),
-            memory_clock_mhz=_float(said.get("clocks.current.memory")),
+            sm_clock_mhz=sm_mhz,
+            memory_clock_mhz=memory_mhz,
             evidence=self.evidence,
         )
 
@@ -213,6 +214,16 @@ class CudaBackend:
             CompilerMissing: It does not compile here.
         """
         return compile_core(self.toolchain, self.cache)
+
+
+def _driver_and_clocks(uuid: str) -> tuple[str, float | None, float | None]:
+    """Return the driver's version, and the clocks of the processors and the memory in MHz."""
+    state = gpu_state(uuid)
+    if state is not None:
+        return state.driver, state.sm_mhz, state.memory_mhz
+    said = ask_nvidia_smi(uuid, _SMI_FIELDS)
+    sm_mhz, memory_mhz = (_float(said.get(field)) for field in _SMI_FIELDS[1:])
+    return said.get("driver_version", ""), sm_mhz, memory_mhz
 
 
 def _float(text: str | None) -> float | None:

@@ -1,8 +1,9 @@
-"""The clocks of a GPU and what holds them down, as nvidia-smi tells."""
+"""The clocks of a GPU and what holds them down, as the driver's management library or nvidia-smi tells."""
 
 from __future__ import annotations
 
 from kernelskill.backends.cuda.detect import ask_nvidia_smi
+from kernelskill.backends.cuda.nvml import gpu_state
 from kernelskill.schema.device import ClockState
 
 _CLOCK = "clocks.current.sm"
@@ -20,6 +21,9 @@ _MEANINGS = {
 
 def read_clocks(uuid: str) -> ClockState:
     """Return the SM clock of this moment and what slows it down."""
+    state = gpu_state(uuid)
+    if state is not None:
+        return ClockState(sm_mhz=state.sm_mhz, slowed_by=_slowed(state.slowed_bits))
     for reasons in _REASONS:
         said = ask_nvidia_smi(uuid, (_CLOCK, reasons))
         if said:
@@ -37,5 +41,8 @@ def parse_clocks(clock: str, reasons: str) -> ClockState:
         mhz = float(clock)
     except ValueError:
         mhz = None
-    slowed = dict.fromkeys(words for bit, words in _MEANINGS.items() if bits & bit)
-    return ClockState(sm_mhz=mhz, slowed_by=tuple(slowed))
+    return ClockState(sm_mhz=mhz, slowed_by=_slowed(bits))
+
+
+def _slowed(bits: int) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(words for bit, words in _MEANINGS.items() if bits & bit))

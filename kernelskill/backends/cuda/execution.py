@@ -138,6 +138,7 @@ class Execution:
         if lowering is not None:
             lowering.release()
         if memory is not None:
+            memory.scrub()
             memory.release()
         if module:
             self._driver.call("cuModuleUnload", module)

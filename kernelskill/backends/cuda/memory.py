@@ -18,6 +18,7 @@ _ALIGNMENT = 512
 _SHIFTS = 29
 _DECOY_BYTES = 1 << 20
 _PIECE_BYTES = 64 << 20
+_SCRUBBED = 0
 _OUT_OF_MEMORY = 2
 _NOT_FOUND = 500
 
@@ -152,6 +153,12 @@ class PlanMemory:
             else:
                 self._driver.upload(region.address, snapshot.ctypes.data, region.size)
                 self._driver.synchronize()
+
+    def scrub(self) -> None:
+        """Overwrite everything, so that no answer lies in memory that is given back."""
+        for region in self._regions.values():
+            self._driver.fill(region.base, _SCRUBBED, region.total)
+        self._driver.synchronize()
 
     def release(self) -> None:
         """Give all memory back."""

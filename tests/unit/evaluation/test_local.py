@@ -31,7 +31,7 @@ def test_an_answer_is_made_once_and_kept(laboratory):
     assert lab.backend.opened == workers
     kept = EvaluationStore(lab.folder).get(first.key)
     assert kept == first
-    assert [s.stage for s in first.seconds] == ["build", "data", "check"]
+    assert [s.stage for s in first.seconds] == ["build", "data", "record", "check"]
     assert lab.store.device_seconds > 0
 
 
@@ -306,3 +306,20 @@ def test_the_users_own_check_decides(tmp_path):
         wrong = check("tail")
     assert wrong.status is Status.INCORRECT
     assert wrong.detail == "case n=1000: check() of the tests says: the last one is off"
+
+
+def test_a_worker_that_checked_a_candidate_times_it_too_and_the_incumbents_stays(laboratory):
+    lab = laboratory(settings={"ms": 2.0})
+    lab.time("right", ms=1.5)
+    before = lab.backend.opened
+    assert lab.time("right", ms=1.0).passed
+    assert lab.backend.opened == before + 1
+    candidate = scripted.source("right", ms=0.5)
+    lab.evaluator.evaluate(lab.request(candidate, stage="time", incumbent=lab.original, fresh=1))
+    assert lab.backend.opened >= before + 1 + 3, "a confirmation shares no process with anything"
+
+
+def test_a_worker_that_failed_is_not_used_again(laboratory):
+    lab = laboratory()
+    assert not lab.check("tail").passed
+    assert not lab.evaluator._workshop._kept

@@ -10,12 +10,14 @@ import scripted_backend as scripted
 
 from kernelskill.evaluation.demands import NOTHING_KNOWN
 from kernelskill.evaluation.protocol import CheckProtocol, CheckRules
-from kernelskill.evaluation.timed_values import LOOKS, TimedValues, clock_notes
+from kernelskill.evaluation.timed_values import TimedValues, clock_notes
 from kernelskill.evaluation.timing import TimingRules, time_in_turns
 from kernelskill.evaluation.trials import TrialSource
 from kernelskill.runs import SystemClock
 from kernelskill.schema.device import ClockState
 from kernelskill.schema.evaluation import Status
+
+LOOKS = TimingRules().looks
 
 
 class Side:
