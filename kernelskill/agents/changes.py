@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from kernelskill.agents.answers import ChangeAnswer, SearchReplace
 from kernelskill.schema.candidate import Candidate, Edit
 from kernelskill.schema.task import Signature
+from kernelskill.skills.parsed_files import parsed
 from kernelskill.source.edits import EditConflict, LockedRegion, apply_edits
 from kernelskill.source.signature import LauncherDecl, find_launchers
-from kernelskill.source.unit import SourceUnit
 
 LARGEST_FILE = 1_000_000
 """Characters of a source."""
@@ -203,7 +203,7 @@ def _require_locked_text(before: Candidate, after: Candidate) -> None:
 
 
 def _locked(text: str, path: str) -> list[str]:
-    unit = SourceUnit.parse(text, path)
+    unit = parsed(text, path)
     return [unit.text_of(span).replace("\r\n", "\n").rstrip() for span in unit.locked]
 
 
@@ -220,7 +220,7 @@ def _require_signature(before: Candidate, after: Candidate, signature: Signature
 
 
 def _launcher(candidate: Candidate, symbol: str) -> LauncherDecl | None:
-    unit = SourceUnit.parse(candidate.source, candidate.main)
+    unit = parsed(candidate.source, candidate.main)
     named = [d for d in find_launchers(unit) if symbol in (d.name, d.qualified_name)]
     return named[0] if named else None
 

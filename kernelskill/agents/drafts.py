@@ -17,8 +17,8 @@ from kernelskill.schema.candidate import Candidate
 from kernelskill.schema.proposal import Effect, Exactness, Proposal, Skill
 from kernelskill.schema.task import Task
 from kernelskill.skills.apply import strictest
+from kernelskill.skills.parsed_files import parsed
 from kernelskill.source.tokens import tokens
-from kernelskill.source.unit import SourceUnit
 
 Purpose = Literal["change", "reformat", "repair", "plan"]
 Outcome = Literal["proposal", "duplicate", "nothing", "malformed", "unusable", "not_permitted", "plan"]
@@ -184,7 +184,7 @@ def _require_other_kernels(before: Candidate, after: Candidate, only_kernel: str
 
 
 def _kernels(candidate: Candidate) -> dict[str, str]:
-    units = [SourceUnit.parse(file.text, file.path) for file in candidate.files]
+    units = [parsed(file.text, file.path) for file in candidate.files]
     return {
         kernel.name: unit.text_of(kernel.span).replace("\r\n", "\n")
         for unit in units

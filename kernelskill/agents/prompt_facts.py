@@ -11,6 +11,7 @@ from kernelskill.schema.candidate import Candidate
 from kernelskill.schema.device import Gpu
 from kernelskill.schema.profile import Bottleneck, KernelProfile, LineProfile
 from kernelskill.schema.task import Allowance, Parameter, Promise, Role, Signature, Task, Tolerance
+from kernelskill.skills.parsed_files import parsed
 from kernelskill.source.signature import called_names
 from kernelskill.source.unit import SourceUnit
 
@@ -121,7 +122,7 @@ def source(candidate: Candidate, hot: str = "", launcher: str = "") -> Section:
     blocks = []
     files = sorted(candidate.files, key=lambda file: (file.path != candidate.main, file.path))
     for file in files:
-        unit = SourceUnit.parse(file.text, file.path)
+        unit = parsed(file.text, file.path)
         role = " (the main file)" if file.path == candidate.main and len(files) > 1 else ""
         blocks.append(numbered(file.text, _importances(unit, hot, launcher), title=f"`{file.path}`{role}:"))
     return tuple(blocks)
