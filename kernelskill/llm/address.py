@@ -63,9 +63,9 @@ def _split(text: str) -> tuple[str, str, str]:
     match = _AT_URL.search(text)
     if match:
         return text[: match.start()], "@", text[match.end() :]
-    if _URL_WITHOUT_SCHEME.search(text):
+    if "://" in text or _URL_WITHOUT_SCHEME.search(text):
         raise UsageError(
-            "the model's URL has no scheme",
+            "the model's URL is no http or https URL",
             remedy="begin it with http:// or https://, as in NAME@http://host:port/v1",
         )
     return text, "", ""

@@ -57,6 +57,8 @@ class Fault(Record):
     """Whether an answer had begun."""
     output: str = ""
     """What had come of it."""
+    status: int = 0
+    """The server's status code, where there was one."""
 
 
 class AttemptFailed(Exception):
@@ -81,7 +83,8 @@ def fault_of(error: openai.OpenAIError, *, began: bool = False) -> Fault:
             return unreachable("broke off in the middle of an answer", cut=True)
         return unreachable(f"cannot be reached ({_cause(error)})")
     if isinstance(error, openai.APIStatusError):
-        return _of_status(error.status_code, _said(error), error, error.response.headers)
+        fault = _of_status(error.status_code, _said(error), error, error.response.headers)
+        return fault.model_copy(update={"status": error.status_code})
     if isinstance(error, openai.APIResponseValidationError):
         return malformed("sent what is no chat completion", cut=began)
     if isinstance(error, openai.APIError):
@@ -93,7 +96,7 @@ def fault_of(error: openai.OpenAIError, *, began: bool = False) -> Fault:
 
 def unreachable(what: str, *, cut: bool = False) -> Fault:
     """Return the fault of a connection."""
-    remedy = "check that the server runs, the base URL and the network; what was answered is kept"
+    remedy = "check that the server runs, the base URL and the network"
     return Fault(kind="unreachable", message=what, remedy=remedy, again=True, cut=cut, broken_form=cut)
 
 

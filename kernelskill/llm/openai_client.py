@@ -7,6 +7,7 @@ import random
 import threading
 import weakref
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 import openai
 import tenacity
@@ -14,7 +15,7 @@ import tenacity
 from kernelskill.errors import HarnessError, KernelSkillError, UsageError
 from kernelskill.llm.address import Address
 from kernelskill.llm.base import NO_USAGE, ModelAnswer, ModelFailure, ModelRequest, Reply, Usage
-from kernelskill.llm.faults import AttemptFailed, Fault, one_line
+from kernelskill.llm.faults import AttemptFailed, Fault, fault_of, malformed, one_line
 from kernelskill.llm.keys import Key
 from kernelskill.llm.openai_call import Attempt, attempt, usage_of_fault
 from kernelskill.llm.patience import Patience, Rest
@@ -25,6 +26,7 @@ from kernelskill.registry import near_names
 
 _NO_KEY_NEEDED = "none"
 _JOIN_S = 0.2
+_LIST_S = 10.0
 _MOST_SHAPES = 8
 """A server that has refused this many forms of one request is not asked in another."""
 _PLAINER_FROM = 2
@@ -111,12 +113,29 @@ class OpenAIModel:
             raise HarnessError(f"a request to {self.name} ended without a reply")
         return tuple(replies[request.digest] for request in requests)
 
-    def known_models(self) -> tuple[str, ...]:
-        """Return the models that the server lists; empty where it lists none."""
+    @property
+    def host(self) -> str:
+        """The server's name."""
+        return self._address.host
+
+    def listed(self) -> tuple[str, ...]:
+        """Return the models that the server lists.
+
+        Raises:
+            AttemptFailed: It lists none, or cannot be reached.
+        """
         try:
-            return tuple(sorted(model.id for model in self._client.models.list(timeout=15.0).data or ()))
-        except (openai.OpenAIError, ValueError, TypeError, AttributeError):
-            return ()
+            page = self._client.models.list(timeout=_LIST_S)
+            return tuple(sorted(str(model.id) for model in page.data or ()))
+        except openai.OpenAIError as error:
+            raise AttemptFailed(fault_of(error)) from None
+        except (ValueError, TypeError, AttributeError):
+            raise AttemptFailed(malformed("sent no list of models")) from None
+
+    def explain(self, fault: Fault) -> str:
+        """Return a fault in one line that holds no key."""
+        message = f"{self.name} at {self._address.host} {fault.message}"
+        return self._key.clean_message(message)
 
     def _open(self) -> openai.OpenAI:
         patience = self._patience
@@ -232,17 +251,18 @@ class OpenAIModel:
     def _failure(self, request: ModelRequest, fault: Fault, taken: _Taken) -> ModelFailure:
         times = f" after {taken.count} attempts" if taken.count > 1 and fault.again else ""
         remedy = self._known_instead() if fault.kind == "unknown_model" else fault.remedy
-        message = f"{self.name} at {self._address.host} {fault.message}{times}"
         return ModelFailure(
             request=request.digest,
             kind=fault.kind,
-            message=self._key.clean_message(message),
+            message=f"{self.explain(fault)}{times}",
             remedy=one_line(self._key.clean_message(remedy)),
             usage=taken.usage,
         )
 
     def _known_instead(self) -> str:
-        known = self.known_models()
+        known: tuple[str, ...] = ()
+        with suppress(AttemptFailed):
+            known = self.listed()
         if not known:
             return "check the model's name with the server"
         near = near_names(self.name, known)

@@ -11,17 +11,19 @@ from typing import Literal
 from kernelskill import __version__
 from kernelskill.backends.cuda.detect import find_gpus
 from kernelskill.backends.toolchain import Toolchain
+from kernelskill.config import load_config, process_environment
 from kernelskill.errors import DeviceUnavailable, KernelSkillError
 from kernelskill.experience.pool import ExperiencePool
+from kernelskill.llm.outlook import Outlook, look_at_key, look_at_model
 from kernelskill.resources import cache_dir, data_dir, data_folder
 from kernelskill.schema.base import Record
 from kernelskill.skills.library import SkillLibrary, default_folders
 
-_KEYS = ("OPENAI_API_KEY",)
 _PACKAGES = (
     "langgraph",
     "pydantic",
     "numpy",
+    "openai",
     "optuna",
     "SQLAlchemy",
     "tree-sitter",
@@ -51,6 +53,7 @@ def checkup() -> list[Finding]:
         _sanitizer(),
         _cupy(),
         _packages(),
+        _model(),
         _key(),
         _skills(),
         _pool(),
@@ -159,9 +162,21 @@ def _packages() -> Finding:
 
 
 def _key() -> Finding:
-    present = [name for name in _KEYS if os.environ.get(name)]
-    detail = f"{present[0]} is set" if present else "none set; the mechanical skills need none"
-    return Finding(name="model key", state="ok", detail=detail)
+    found = look_at_key()
+    return Finding(name="model key", state=_state(found), detail=found.detail, remedy=found.remedy)
+
+
+def _model() -> Finding:
+    try:
+        spec = load_config({}, folder=Path.cwd(), environment=process_environment()).model
+    except KernelSkillError as error:
+        return Finding(name="model", state="limited", detail=error.message, remedy=error.remedy)
+    found = look_at_model(spec)
+    return Finding(name="model", state=_state(found), detail=found.detail, remedy=found.remedy)
+
+
+def _state(found: Outlook) -> Literal["ok", "limited"]:
+    return "ok" if found.usable else "limited"
 
 
 def _skills() -> Finding:

@@ -49,7 +49,11 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_GET(self):
         scenario = self.path.rsplit("/", 1)[0]
-        if self.path.endswith("/v1/models"):
+        if "/badkey/v1" in self.path:
+            self.do_badkey({}, "")
+        elif "/html404/v1" in self.path:
+            self.do_html404({}, "")
+        elif self.path.endswith("/v1/models"):
             names = ["gpt-large", "gpt-small", "other"]
             self.reply(200, {"object": "list", "data": [{"id": n, "object": "model"} for n in names]})
         else:
