@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
 from math import exp, log, sqrt
 from statistics import mean, median
 
-from records import TimedVariant
+from records import ORIGINAL, TimedVariant
 
 from kernelskill.errors import UsageError
 from kernelskill.schema.base import Record
@@ -85,12 +85,28 @@ def compare(rows: Sequence[TimedVariant]) -> Comparison:
         pairs.setdefault(row.task, []).append(
             PairOfTimes(label=row.label, measured_ms=row.median_ms, estimated_ms=other.median_ms)
         )
+    for task, own in pairs.items():
+        own.extend(original_pair(task, own, measured.values(), estimated.values()))
     kernels = tuple(kernel_comparison(task, own) for task, own in sorted(pairs.items()) if len(own) > 1)
     if not kernels:
         raise UsageError(
             "no kernel has two variants with both times", remedy="give a measured and an estimated record"
         )
     return summed_up(kernels, left_out, list(measured.values()), list(estimated.values()))
+
+
+def original_pair(
+    task: str,
+    known: Sequence[PairOfTimes],
+    measured: Iterable[TimedVariant],
+    estimated: Iterable[TimedVariant],
+) -> Iterator[PairOfTimes]:
+    """Yield the times of the task's own kernel: it stands beside each variant, the median counts."""
+    sides = [
+        [r.original_ms for r in rows if r.task == task and r.original_ms] for rows in (measured, estimated)
+    ]
+    if all(sides) and not any(pair.label == ORIGINAL for pair in known):
+        yield PairOfTimes(label=ORIGINAL, measured_ms=median(sides[0]), estimated_ms=median(sides[1]))
 
 
 def kernel_comparison(task: str, pairs: Sequence[PairOfTimes]) -> KernelComparison:

@@ -17,6 +17,8 @@ HERE = Path(__file__).parent
 CORE = HERE.parent / "core"
 VARIANTS = HERE / "variants"
 PATTERNS = HERE / "patterns"
+ORIGINAL = "original"
+"""Label of a task's own kernel."""
 TASKS = (
     "transpose", "softmax", "matmul", "stencil", "nbody", "matvec", "column_mean", "sum", "bias_relu",
     "particles", "conv1d", "batched_matmul", "rgb_to_grey", "layernorm", "conv2d", "histogram",

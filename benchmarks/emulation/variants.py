@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from itertools import zip_longest
 from pathlib import Path
 
-from records import CORE, TASKS, VARIANTS, TaskVariants, Variant, request_of
+from records import CORE, ORIGINAL, TASKS, VARIANTS, TaskVariants, Variant, request_of
 
 from kernelskill.agents.brief import Brief
 from kernelskill.agents.families import points, steps_at
@@ -61,7 +61,7 @@ def checked(loaded: LoadedTask, most: int) -> Iterator[Variant]:
         )
         known: set[str] = set()
         try:
-            for variant in (Variant(label="original", source=loaded.original.source), *offered(loaded)):
+            for variant in (Variant(label=ORIGINAL, source=loaded.original.source), *offered(loaded)):
                 found = evaluator.evaluate(
                     request_of(loaded, variant.source, evaluator, seeds, stage="check")
                 )
