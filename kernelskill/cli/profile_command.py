@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,15 +9,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kernelskill.cli import options
+from kernelskill.cli.comparison import print_comparison
 from kernelskill.cli.progress import spinner
 from kernelskill.errors import UsageError
 
 if TYPE_CHECKING:
     from kernelskill.agents.profiler import Diagnosis
-    from kernelskill.report.diagnosis import ComparedKernel
     from kernelskill.schema.profile import ProfileDepth
+    from kernelskill.session.profiling import Profiled
 
 _DEPTHS = ("quick", "full")
+_SOURCES = (".cu", ".cuh")
 
 
 def profile(
@@ -52,6 +53,9 @@ def profile(
             help="Put two side by side, each a .cu file (with --tests), a report, or JSON of `profile --json`.",
         ),
     ] = None,
+    sass: Annotated[
+        bool, typer.Option("--sass", help="With --compare of two .cu files: how the machine code differs.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> int:
     """Say what limits a kernel and how that is known, without changing anything.
@@ -62,6 +66,10 @@ def profile(
 
     if depth not in _DEPTHS:
         raise UsageError(f"--depth is {depth!r}", remedy="give quick or full")
+    if sass and (sides is None or any(side.suffix not in _SOURCES for side in sides)):
+        raise UsageError(
+            "--sass needs the machine code of two kernels", remedy="give --compare A.cu B.cu --tests test.py"
+        )
     if sum(given is not None for given in (kernel, report, sides)) != 1:
         raise UsageError(
             "give one of KERNEL, --import FILE and --compare A B",
@@ -69,26 +77,26 @@ def profile(
         )
     chosen: ProfileDepth = "full" if depth == "full" else "quick"
     if sides is not None:
-        both = [_side(side, tests, device, chosen, shown=not as_json, gpu=gpu) for side in sides]
-        _print_comparison(both[0], both[1], as_json=as_json)
+        before, after = (_side(side, tests, device, chosen, shown=not as_json, gpu=gpu) for side in sides)
+        print_comparison(before, after, sass=sass, as_json=as_json)
         return 0
     if report is not None:
         diagnosis = import_diagnosis(report, gpu=gpu)
     else:
         assert kernel is not None
-        diagnosis = _profiled(kernel, tests, candidate, device, chosen, shown=not as_json)
+        diagnosis = _profiled(kernel, tests, candidate, device, chosen, shown=not as_json).diagnosis
     _print(diagnosis, as_json=as_json)
     return 0
 
 
 def _side(
     side: Path, tests: Path | None, device: str | None, depth: ProfileDepth, *, shown: bool, gpu: str
-) -> Diagnosis:
-    from kernelskill.session.profiling import import_diagnosis
+) -> Profiled:
+    from kernelskill.session.profiling import Profiled, import_diagnosis
 
-    if side.suffix in (".cu", ".cuh"):
+    if side.suffix in _SOURCES:
         return _profiled(side, tests, None, device, depth, shown=shown)
-    return import_diagnosis(side, gpu=gpu)
+    return Profiled(diagnosis=import_diagnosis(side, gpu=gpu), code={})
 
 
 def _profiled(
@@ -99,8 +107,8 @@ def _profiled(
     depth: ProfileDepth,
     *,
     shown: bool,
-) -> Diagnosis:
-    from kernelskill.session.profiling import profile_kernel
+) -> Profiled:
+    from kernelskill.session.profiling import profile_with_code
 
     if tests is None:
         raise UsageError(
@@ -112,7 +120,7 @@ def _profiled(
         spinner(f"building, checking and profiling {kernel.name}", shown=shown),
         tempfile.TemporaryDirectory(prefix="kernelskill-") as scratch,
     ):
-        return profile_kernel(kernel, tests, config, Path(scratch), candidate=candidate, depth=depth)
+        return profile_with_code(kernel, tests, config, Path(scratch), candidate=candidate, depth=depth)
 
 
 def _print(diagnosis: Diagnosis, *, as_json: bool) -> None:
@@ -123,50 +131,3 @@ def _print(diagnosis: Diagnosis, *, as_json: bool) -> None:
         return
     for line in diagnosis_lines(diagnosis):
         typer.echo(line)
-
-
-def _print_comparison(before: Diagnosis, after: Diagnosis, *, as_json: bool) -> None:
-    from kernelskill.report.diagnosis import compare
-
-    compared = compare(before, after)
-    if as_json:
-        typer.echo(json.dumps([_as_json(each) for each in compared], indent=1))
-        return
-    for each in compared:
-        _print_table(each)
-
-
-def _as_json(compared: ComparedKernel) -> dict[str, object]:
-    return {
-        "before": compared.before.kernel if compared.before else None,
-        "after": compared.after.kernel if compared.after else None,
-        "figures": [
-            {
-                "name": f.name,
-                "metric": f.metric,
-                "unit": f.unit,
-                "before": f.before,
-                "after": f.after,
-                "ratio": f.ratio,
-            }
-            for f in compared.figures
-        ],
-    }
-
-
-def _print_table(compared: ComparedKernel) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False)
-    table.add_column("figure", overflow="fold")
-    for name in (compared.before, compared.after):
-        table.add_column(name.kernel if name else "-", justify="right", overflow="fold")
-    table.add_column("ratio", justify="right")
-    for figure in compared.figures:
-        label = f"{figure.name} [{figure.unit}]" if figure.unit else figure.name
-        cells = ("-" if value is None else f"{value:.4g}" for value in (figure.before, figure.after))
-        table.add_row(
-            label.replace("[", r"\["), *cells, "-" if figure.ratio is None else f"{figure.ratio:.3g}"
-        )
-    Console(highlight=False).print(table)

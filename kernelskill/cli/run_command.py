@@ -224,4 +224,5 @@ def _summary(view: RunView, folder: Path) -> dict[str, object]:
         "conditions": view.conditions.model_dump(mode="json"),
         "spend": view.state.spend.model_dump(mode="json"),
         "model": [asdict(row) for row in view.usage],
+        "predictions": [asdict(row) for row in view.predictions],
     }

@@ -18,6 +18,7 @@ from kernelskill.graph import outcomes
 from kernelskill.graph.context import DIAGNOSES, OFFERS, PROPOSALS, SLATES, RoundContext
 from kernelskill.graph.dispatching import dispatched
 from kernelskill.graph.learning import experiences
+from kernelskill.graph.predictions import observe
 from kernelskill.graph.searching import MOST_BUILT, FamilySearch, allowance
 from kernelskill.graph.slates import ranked_slate
 from kernelskill.graph.state import RoundState, SpecialistTask
@@ -38,9 +39,10 @@ def profiler(state: RoundState, runtime: Runtime[RoundContext]) -> RoundState:
         if not context.run.has(DIAGNOSES, base):
             member = context.member(base)
             roofline = outcomes.heaviest_roofline(context, member)
-            context.run.put(
-                DIAGNOSES, base, diagnose_candidate(context.evaluator, member.candidate, roofline)
-            )
+            timings = member.evaluation.timings
+            diagnosis = diagnose_candidate(context.evaluator, member.candidate, roofline, timings=timings)
+            context.run.put(DIAGNOSES, base, diagnosis)
+        observe(context, base)
         diagnosis = context.diagnosis(base)
         context.log.emit(
             Diagnosed(

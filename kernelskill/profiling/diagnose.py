@@ -143,6 +143,12 @@ def _metrics(profile: Profile, kernel: KernelProfile, roofline: Roofline | None)
         metrics["static__registers"] = float(resources.registers)
         metrics["static__stack_bytes"] = float(resources.stack_bytes)
         metrics["static__spill_bytes"] = float(resources.spill_store_bytes + resources.spill_load_bytes)
+    total = sum(kernel.instructions.values())
+    for name, count in kernel.instructions.items():
+        metrics[f"static__{name.replace(' ', '_')}_instructions_pct"] = 100.0 * count / total
+    if total:
+        for name in _CLASSES:
+            metrics.setdefault(f"static__{name}_instructions_pct", 0.0)
     if kernel.occupancy is not None:
         metrics["static__occupancy_pct"] = 100.0 * kernel.occupancy
     if roofline is not None and roofline.fraction is not None:

@@ -24,6 +24,8 @@ class FigureDefinition(Record):
     traced: float | None = None
     scale: float = 1.0
     unit: str = ""
+    adds: bool = False
+    """Whether the figures of several kernels make one by addition."""
 
 
 @lru_cache(maxsize=1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kernelskill.profiling.figures import figures_of
 from kernelskill.schema.base import Record
-from kernelskill.schema.profile import KernelProfile, Profile
+from kernelskill.schema.profile import KernelProfile, Profile, Roofline
 
 LEAST_DISTANCE = 0.2
 """A roof is a rough thing, and a change may do away with a kernel's work altogether."""
@@ -41,9 +41,63 @@ def potentials(profile: Profile) -> dict[str, Potential]:
     return found
 
 
+class HotKernel(Record):
+    """What fixing one kernel could win of the whole launcher, by Amdahl's law."""
+
+    kernel: str
+    """Display name."""
+    launches: int
+    time_share: float
+    winnable: float
+    """Share of the launcher's time that could be won in it at most, 0 to 1."""
+    speedup: float
+    """Of the launcher, were this kernel alone at its roof."""
+    speedup_together: float
+    """Of the launcher, were this kernel and all hotter ones at their roofs."""
+    known: bool
+    """Whether figures tell how far it is from its roof; if not, all of its time is taken to be winnable."""
+
+
+def hot_kernels(profile: Profile, roofline: Roofline | None = None) -> tuple[HotKernel, ...]:
+    """Return what could be won in each kernel, the hottest first.
+
+    No more can be won in all than the roof of the whole launcher leaves.
+
+    Args:
+        profile: Of the launcher.
+        roofline: Where the whole launcher stands, where that is known.
+    """
+    fraction = roofline.fraction if roofline is not None and roofline.case == profile.case else None
+    headroom = 1.0 if fraction is None else min(1.0, max(LEAST_DISTANCE, 1.0 - fraction))
+    found = []
+    together = 0.0
+    for kernel in profile.kernels:
+        share = min(1.0, max(0.0, kernel.time_share))
+        known = profile.source != "static" or (fraction is not None and len(profile.kernels) == 1)
+        distance = _distance(kernel, traced=profile.source == "trace") if profile.source != "static" else 1.0
+        won = min(share * distance, headroom)
+        together = min(together + won, headroom)
+        found.append(
+            HotKernel(
+                kernel=kernel.kernel,
+                launches=kernel.launches,
+                time_share=share,
+                winnable=won,
+                speedup=_speedup(won),
+                speedup_together=_speedup(together),
+                known=known,
+            )
+        )
+    return tuple(found)
+
+
 def plain_name(display_name: str) -> str:
     """Return a kernel's name without namespaces, template arguments and parameters."""
     return display_name.split("(")[0].split("<")[0].rsplit("::", 1)[-1].split(" ")[-1]
+
+
+def _speedup(won: float) -> float:
+    return 1.0 / max(1.0 - won, 0.01)
 
 
 def _together(one: Potential, other: Potential) -> Potential:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from math import prod
 
 from kernelskill.backends.base import ProfileRun
+from kernelskill.backends.sass import KernelCode, machine_code
+from kernelskill.backends.toolchain import Toolchain
+from kernelskill.errors import CompilerMissing
 from kernelskill.hardware.occupancy import Occupancy, occupancy
 from kernelskill.schema.build import Build, KernelResources
 from kernelskill.schema.device import Conditions, Gpu
@@ -37,6 +41,8 @@ def join_profile(
     """
     kernels = run.kernels or _static_kernels(build, plan)
     joined = tuple(_with_facts(kernel, build, plan, gpu) for kernel in kernels)
+    if run.source == "static":  # elsewhere what was executed is known, and says more
+        joined = with_instructions(joined, build, _code(build))
     return Profile(
         candidate=candidate,
         case=case,
@@ -47,6 +53,49 @@ def join_profile(
         commands=run.commands,
         conditions=conditions,
     )
+
+
+def with_instructions(
+    kernels: tuple[KernelProfile, ...], build: Build, code: Mapping[str, KernelCode]
+) -> tuple[KernelProfile, ...]:
+    """Return the kernels with the mix of their instructions.
+
+    Args:
+        kernels: Kernels of the build.
+        build: The build.
+        code: Its machine code by mangled name; kernels that are not in it stay as they are.
+    """
+    joined = []
+    for kernel in kernels:
+        resources = kernel.resources or _resources(kernel.kernel, build)
+        own = None if resources is None else code.get(resources.name)
+        joined.append(kernel if own is None else kernel.model_copy(update={"instructions": own.mix()}))
+    return tuple(joined)
+
+
+def with_measured_shares(profile: Profile, shares: Mapping[str, float], time_ms: float | None) -> Profile:
+    """Return a profile without counters with shares of the time that were measured, the hottest kernel first.
+
+    Args:
+        profile: Any; one that has shares from counters or a trace is returned as it is.
+        shares: Display name to share, as the timing gave them; nothing where there is one kernel.
+        time_ms: Time of the profiled case.
+    """
+    if profile.source != "static":
+        return profile
+    kernels = profile.kernels
+    if kernels and all(kernel.kernel in shares for kernel in kernels):
+        measured = (k.model_copy(update={"time_share": shares[k.kernel]}) for k in kernels)
+        kernels = tuple(sorted(measured, key=lambda kernel: (-kernel.time_share, kernel.kernel)))
+    duration = profile.duration_ms if profile.duration_ms is not None else time_ms
+    return profile.model_copy(update={"kernels": kernels, "duration_ms": duration})
+
+
+def _code(build: Build) -> dict[str, KernelCode]:
+    try:
+        return machine_code(build, Toolchain.find())
+    except CompilerMissing:
+        return {}
 
 
 def _static_kernels(build: Build, plan: LaunchPlan) -> tuple[KernelProfile, ...]:

@@ -1,13 +1,11 @@
-"""A diagnosis for people: what limits each kernel, how that is known, and two of them side by side."""
+"""A diagnosis for people: where the time goes, what limits each kernel, and how that is known."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 
 from kernelskill.agents.profiler import Diagnosis
-from kernelskill.profiling.figures import definitions, figures_of, metric_of
-from kernelskill.profiling.potential import plain_name
+from kernelskill.profiling.potential import HotKernel
 from kernelskill.report import figures
 from kernelskill.schema.profile import Bottleneck, KernelProfile, Metric, Profile, Roofline
 
@@ -22,6 +20,7 @@ _CEILINGS = {
 }
 _MOST_KERNELS = 12
 _MOST_LINES = 6
+_MOST_CLASSES = 6
 _MOST_LIMITS = 6
 _LONGEST_NAME = 72
 
@@ -32,9 +31,11 @@ def diagnosis_lines(diagnosis: Diagnosis) -> list[str]:
     lines = [f"{profile.conditions.gpu}: figures from {_SOURCES[profile.source]}"]
     if profile.unavailable:
         lines.append(f"better ones were not to be had: {profile.unavailable}")
-    lines += [_kernel(kernel, profile) for kernel in profile.kernels[:_MOST_KERNELS]]
+    for kernel in profile.kernels[:_MOST_KERNELS]:
+        lines += [_kernel(kernel, profile), *_mix(kernel)]
     more = len(profile.kernels) - _MOST_KERNELS
     lines += [f"  and {more} colder kernels"] if more > 0 else []
+    lines += _to_win(diagnosis)
     if diagnosis.roofline is not None:
         lines.append(_standing(diagnosis.roofline, estimated=profile.conditions.evidence == "estimated"))
     lines += ["", "limits, the most worth removing first" if diagnosis.bottlenecks else "no limit was named"]
@@ -55,6 +56,25 @@ def _kernel(kernel: KernelProfile, profile: Profile) -> str:
     return f"  {_short(kernel.kernel)}: {share}{total}{times}; {', '.join(_shape(kernel))}"
 
 
+def _to_win(diagnosis: Diagnosis) -> list[str]:
+    """Return what fixing each kernel could win in all, where there are several to choose from."""
+    if len(diagnosis.hot) < 2:
+        return []
+    lines = ["", "what could be won in all"]
+    for number, hot in enumerate(diagnosis.hot[:_MOST_KERNELS], 1):
+        line = f"  {_short(hot.kernel)}: {_won(hot)}"
+        if number > 1:
+            line += f"; with the hotter ones {hot.speedup_together:.2f}x"
+        lines.append(line)
+    return [*lines, ""]
+
+
+def _won(hot: HotKernel) -> str:
+    if not hot.known:
+        return f"at most its {figures.percent(hot.time_share)} ({hot.speedup:.2f}x); its distance from the roof is unknown"
+    return f"up to {figures.percent(hot.winnable)} ({hot.speedup:.2f}x) were it at its roof"
+
+
 def _short(name: str) -> str:
     return name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 3] + "..."
 
@@ -70,6 +90,15 @@ def _shape(kernel: KernelProfile) -> Iterator[str]:
             yield f"{spills} B spilled"
     if kernel.occupancy is not None:
         yield f"occupancy {kernel.occupancy:.0%}, limited by {kernel.occupancy_limit or 'nothing'}"
+
+
+def _mix(kernel: KernelProfile) -> list[str]:
+    total = sum(kernel.instructions.values())
+    if not total:
+        return []
+    classes = sorted(kernel.instructions.items(), key=lambda item: (-item[1], item[0]))[:_MOST_CLASSES]
+    shares = ", ".join(f"{name} {figures.percent(count / total)}" for name, count in classes)
+    return [f"    {total} instructions in the code: {shares}"]
 
 
 def _standing(roof: Roofline, *, estimated: bool) -> str:
@@ -114,90 +143,3 @@ def _hot_lines(profile: Profile) -> Iterator[str]:
                 f"{value:.4g} {name.replace('_', ' ')}" for name, value in line.metrics.items() if value
             )
             yield f"  {line.file}:{line.line}: {shown}"
-
-
-@dataclass(frozen=True)
-class ComparedFigure:
-    """One figure of two kernels."""
-
-    name: str
-    """As `metrics.toml` calls it."""
-    metric: str
-    """The profiler's name, where the figure is one metric."""
-    unit: str
-    before: float | None
-    after: float | None
-
-    @property
-    def ratio(self) -> float | None:
-        """After over before, where both are known."""
-        if self.before is None or self.after is None or self.before == 0:
-            return None
-        return self.after / self.before
-
-
-@dataclass(frozen=True)
-class ComparedKernel:
-    """Two kernels side by side; one side alone where the other has no such kernel."""
-
-    before: KernelProfile | None
-    after: KernelProfile | None
-    figures: tuple[ComparedFigure, ...]
-
-
-def compare(before: Diagnosis, after: Diagnosis) -> tuple[ComparedKernel, ...]:
-    """Return the kernels of two diagnoses side by side: by name, and what is left over in order of heat."""
-    pairs = _pairs(before.profile, after.profile)
-    return tuple(
-        ComparedKernel(one, other, tuple(_compared(one, other, before.profile, after.profile)))
-        for one, other in pairs
-    )
-
-
-def _pairs(before: Profile, after: Profile) -> list[tuple[KernelProfile | None, KernelProfile | None]]:
-    left = list(after.kernels)
-    pairs: list[tuple[KernelProfile | None, KernelProfile | None]] = []
-    alone: list[KernelProfile] = []
-    for kernel in before.kernels:
-        same = next((each for each in left if plain_name(each.kernel) == plain_name(kernel.kernel)), None)
-        if same is None:
-            alone.append(kernel)
-            continue
-        left.remove(same)
-        pairs.append((kernel, same))
-    for kernel in alone:
-        pairs.append((kernel, left.pop(0) if left else None))
-    return pairs + [(None, kernel) for kernel in left]
-
-
-def _compared(
-    before: KernelProfile | None, after: KernelProfile | None, first: Profile, second: Profile
-) -> Iterator[ComparedFigure]:
-    one, other = _known(before, first), _known(after, second)
-    for name in definitions():
-        if name in one or name in other:
-            metric = one.get(name) or other[name]
-            yield ComparedFigure(
-                name,
-                metric.name,
-                metric.unit,
-                one[name].value if name in one else None,
-                other[name].value if name in other else None,
-            )
-
-
-def _known(kernel: KernelProfile | None, profile: Profile) -> Mapping[str, Metric]:
-    if kernel is None:
-        return {}
-    metrics = dict(kernel.metrics)
-    if kernel.resources is not None:
-        spilled = kernel.resources.spill_store_bytes + kernel.resources.spill_load_bytes
-        metrics |= {
-            "static__registers": float(kernel.resources.registers),
-            "static__spill_bytes": float(spilled),
-            "static__stack_bytes": float(kernel.resources.stack_bytes),
-        }
-    if kernel.occupancy is not None:
-        metrics["static__occupancy_pct"] = 100.0 * kernel.occupancy
-    known = figures_of(metrics, traced=profile.source == "trace")
-    return {name: metric_of(name, known, metrics) for name in known}

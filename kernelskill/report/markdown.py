@@ -7,7 +7,8 @@ import shlex
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from kernelskill.report import figures
+from kernelskill.report import figures, foresight
+from kernelskill.report.tables import plain, table
 from kernelskill.report.view import CaseRow, KernelRow, RunView, first_bottlenecks
 from kernelskill.schema.evaluation import Verdict, VerdictKind
 from kernelskill.schema.profile import KernelProfile
@@ -22,12 +23,14 @@ def render(view: RunView) -> str:
         _headline(view),
         _cases(view),
         _limits(view),
+        foresight.hot_kernels(view),
         _changes(view),
         _kernels(view.kernels),
         _list("Assumptions", view.best.assumptions, "None: the result holds wherever the original does."),
         _list("Not verified", view.unverified, "Nothing was left out."),
         _tried(view),
         _searches(view),
+        foresight.predictions(view),
         _usage(view),
         _refusals(view),
         _alternatives(view),
@@ -97,7 +100,7 @@ def _cases(view: RunView) -> str:
         "of the roof, before",
         "after",
     )
-    return "\n\n".join(["## Timed cases\n\n" + _table(header, rows), *compared(view.cases)])
+    return "\n\n".join(["## Timed cases\n\n" + table(header, rows), *compared(view.cases)])
 
 
 def compared(rows: Sequence[CaseRow]) -> list[str]:
@@ -155,7 +158,7 @@ def _changes(view: RunView) -> str:
         verdict = _verdict(change.verdict) if change.verdict else "not judged by itself"
         text = f"### {change.number}. {change.label}\n\n{verdict}"
         if change.reason:
-            text += f"\n\nWhy, in the model's words: {_plain(change.reason)}"
+            text += f"\n\nWhy, in the model's words: {plain(change.reason)}"
         if change.assumptions:
             text += "\n\nRelies on: " + "; ".join(change.assumptions)
         parts.append(f"{text}\n\n```diff\n{change.diff.rstrip()}\n```")
@@ -175,7 +178,7 @@ def _kernels(rows: Sequence[KernelRow]) -> str:
         for name, side in ((f"{row.name} before", row.before), (f"{row.name} after", row.after)):
             if side is not None:
                 body.append((name, *_kernel_cells(side)))
-    return "## Registers, shared memory and occupancy\n\n" + _table(header, body)
+    return "## Registers, shared memory and occupancy\n\n" + table(header, body)
 
 
 def _kernel_cells(kernel: KernelProfile) -> tuple[str, ...]:
@@ -201,7 +204,7 @@ def _tried(view: RunView) -> str:
         rows.append(
             (str(row.round), label, row.verdict.kind.value.replace("_", " "), gain, row.verdict.reason)
         )
-    text = "## What was tried\n\n" + _table(("round", "change", "verdict", "over its base", "why"), rows)
+    text = "## What was tried\n\n" + table(("round", "change", "verdict", "over its base", "why"), rows)
     hidden = len(view.tried) - _MOST_TRIED
     return text + (f"\n\nand {hidden} more in events.jsonl" if hidden > 0 else "")
 
@@ -221,7 +224,7 @@ def _searches(view: RunView) -> str:
         for event in view.searches[:_MOST_TRIED]
     ]
     header = ("round", "offered as", "points", "timed briefly", "ruled out", "failed", "went on")
-    return "## Parameters searched\n\n" + _table(header, rows) if rows else ""
+    return "## Parameters searched\n\n" + table(header, rows) if rows else ""
 
 
 def _usage(view: RunView) -> str:
@@ -239,7 +242,7 @@ def _usage(view: RunView) -> str:
         for row in view.usage
     ]
     header = ("role", "asked", "answered", "changes", "accepted", "tokens in", "tokens out", "cost")
-    return "## What the model was asked\n\n" + _table(header, rows) if rows else ""
+    return "## What the model was asked\n\n" + table(header, rows) if rows else ""
 
 
 def _refusals(view: RunView) -> str:
@@ -249,7 +252,7 @@ def _refusals(view: RunView) -> str:
     for refusal in view.refusals:
         skills.setdefault((refusal.kernel or "-", refusal.reason), []).append(refusal.skill)
     rows = [(", ".join(names), kernel, reason) for (kernel, reason), names in skills.items()]
-    return "## What did not apply to the original\n\n" + _table(("skills", "kernel", "reason"), rows)
+    return "## What did not apply to the original\n\n" + table(("skills", "kernel", "reason"), rows)
 
 
 def _alternatives(view: RunView) -> str:
@@ -261,7 +264,7 @@ def _alternatives(view: RunView) -> str:
         )
         for member in view.alternatives
     ]
-    return "## Alternatives\n\n" + _table(("speedup", "results", "changes"), rows) if rows else ""
+    return "## Alternatives\n\n" + table(("speedup", "results", "changes"), rows) if rows else ""
 
 
 def _conditions(view: RunView) -> str:
@@ -276,12 +279,13 @@ def _conditions(view: RunView) -> str:
         ("host", c.host),
         ("kernelskill", f"{c.kernelskill} on Python {c.python}"),
         ("evidence", c.evidence),
+        ("ceilings", foresight.ceilings(view)),
         ("samples a case", _samples(view)),
         ("candidates evaluated", str(spend.evaluations)),
         ("device time", f"{spend.device_seconds:.1f} s"),
         ("wall time", f"{spend.seconds:.0f} s"),
     ]
-    return "## Conditions\n\n" + _table(("", ""), [(k, v) for k, v in rows if v])
+    return "## Conditions\n\n" + table(("", ""), [(k, v) for k, v in rows if v])
 
 
 def _samples(view: RunView) -> str:
@@ -320,18 +324,3 @@ def _list(title: str, items: Iterable[str], empty: str) -> str:
     if not lines:
         return f"## {title}\n\n{empty}" if empty else ""
     return f"## {title}\n\n" + "\n".join(lines)
-
-
-def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
-    lines += ["| " + " | ".join(_cell(cell) for cell in row) + " |" for row in rows]
-    return "\n".join(lines)
-
-
-def _plain(text: str) -> str:
-    """Return text of others without anything that Markdown takes for markup."""
-    return re.sub(r"([\\`*_{}\[\]<>#|!])", r"\\\1", " ".join(text.split()))
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("\n", " ")

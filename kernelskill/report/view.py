@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from kernelskill.agents.profiler import Diagnosis
 from kernelskill.graph.context import DIAGNOSES, MEMBERS, PROPOSALS
+from kernelskill.report.predictions import PredictionRow, prediction_rows
 from kernelskill.report.usage import UsageRow, usage_by_role
 from kernelskill.runs import RunFolder, RunState, fold
 from kernelskill.schema.device import Conditions, Evidence
@@ -89,6 +90,8 @@ class RunView:
     alternatives: tuple[Member, ...] = field(default=())
     searches: tuple[Searched, ...] = field(default=())
     """Searches over the parameters of what was chosen."""
+    predictions: tuple[PredictionRow, ...] = field(default=())
+    """What skills said of metrics, and how often it held."""
     usage: tuple[UsageRow, ...] = field(default=())
     """What a model was asked, by role."""
 
@@ -166,6 +169,7 @@ def build_view(folder: RunFolder, events: Sequence[Event]) -> RunView:
         tests_name=read_snapshot(folder.task).tests.main,
         alternatives=_alternatives(folder, state, best, original),
         searches=tuple(e for e in events if isinstance(e, Searched)),
+        predictions=prediction_rows(events),
         usage=usage_by_role(events),
     )
 

@@ -10,7 +10,7 @@ from kernelskill.schema.base import Record
 from kernelskill.schema.device import Conditions, Evidence
 from kernelskill.schema.evaluation import Depth, Status, Timing, Verdict
 from kernelskill.schema.profile import Bottleneck, Roofline
-from kernelskill.schema.proposal import Refusal
+from kernelskill.schema.proposal import MetricOutcome, Refusal
 from kernelskill.schema.run import Round, Spend, StopReason
 from kernelskill.schema.task import Task
 
@@ -96,6 +96,20 @@ class Diagnosed(BaseEvent):
     @property
     def subject(self) -> str:
         return self.candidate
+
+
+class Observed(BaseEvent):
+    """A change that was kept has a profile now: what it did to the metrics that its skills speak of."""
+
+    kind: Literal["observed"] = "observed"
+    proposal: str
+    candidate: str
+    base: str
+    outcomes: tuple[MetricOutcome, ...]
+
+    @property
+    def subject(self) -> str:
+        return self.proposal
 
 
 class Proposed(BaseEvent):
@@ -350,6 +364,7 @@ Event = Annotated[
     | BaselineMeasured
     | RoundStarted
     | Diagnosed
+    | Observed
     | Proposed
     | Asked
     | Answered

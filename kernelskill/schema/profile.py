@@ -5,6 +5,8 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Literal
 
+from pydantic import Field
+
 from kernelskill.schema.base import Record
 from kernelskill.schema.build import KernelResources
 from kernelskill.schema.device import Conditions
@@ -44,6 +46,9 @@ class KernelProfile(Record):
     `profiling/metrics.toml`; a metric that was not collected is absent, never zero."""
     lines: tuple[LineProfile, ...] = ()
     resources: KernelResources | None = None
+    instructions: dict[str, int] = Field(default_factory=dict)
+    """Class of SASS instructions to their number in the code, as `backends/opcodes.toml` sorts them; one in a
+    loop counts once. Empty where no disassembler was asked."""
     occupancy: float | None = None
     """Theoretical, 0 to 1."""
     occupancy_limit: str = ""

@@ -49,7 +49,23 @@ class MetricChange(Record):
     """A metric and the direction it should move."""
 
     metric: str
+    """A figure of `profiling/metrics.toml`, or the profiler's own name."""
     direction: Literal["down", "up", "same"]
+    skill: str = ""
+    """Id of the skill that predicts it, in a proposal."""
+
+
+class MetricOutcome(Record):
+    """What became of one predicted change."""
+
+    metric: str
+    direction: Literal["down", "up", "same"]
+    skill: str
+    before: float | None
+    """Of the base; None where its profile lacks the metric."""
+    after: float | None
+    held: bool | None
+    """None where one side lacks the metric."""
 
 
 class Skill(Record):

@@ -16,6 +16,7 @@ from kernelskill.graph import outcomes
 from kernelskill.graph.asking import model_is_spent
 from kernelskill.graph.build import build_round
 from kernelskill.graph.context import DIAGNOSES, MEMBERS, RoundContext
+from kernelskill.graph.predictions import observe
 from kernelskill.graph.state import initial_state
 from kernelskill.runs import RunState, fold
 from kernelskill.schema.candidate import Candidate, Lineage
@@ -115,8 +116,10 @@ def diagnose_best(context: RoundContext) -> None:
     best = context.member(fold(context.log.events).best)
     if not context.run.has(DIAGNOSES, best.candidate.digest):
         roofline = outcomes.heaviest_roofline(context, best)
-        diagnosis = diagnose_candidate(context.evaluator, best.candidate, roofline)
+        timings = best.evaluation.timings
+        diagnosis = diagnose_candidate(context.evaluator, best.candidate, roofline, timings=timings)
         context.run.put(DIAGNOSES, best.candidate.digest, diagnosis)
+    observe(context, best.candidate.digest)
 
 
 def remeasure_frontier(context: RoundContext) -> None:

@@ -196,8 +196,16 @@ def _predicted(skills: Sequence[Skill]) -> Effect:
 
 
 def _predicted_metrics(skills: Sequence[Skill]) -> tuple[MetricChange, ...]:
-    by_name = {change.metric: change for skill in skills for change in skill.predicts}
-    return tuple(by_name.values())
+    """Return what the skills predict; nothing for a metric that two of them would move apart."""
+    predicted = [
+        change.model_copy(update={"skill": skill.id})
+        for skill in dict.fromkeys(skills)
+        for change in skill.predicts
+    ]
+    directions: dict[str, set[str]] = {}
+    for change in predicted:
+        directions.setdefault(change.metric, set()).add(change.direction)
+    return tuple(change for change in predicted if len(directions[change.metric]) == 1)
 
 
 def _with_units(candidate: Candidate, context: SkillContext) -> SkillContext:

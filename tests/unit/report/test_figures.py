@@ -3,7 +3,7 @@ from typing import get_args
 import pytest
 
 from kernelskill.report import figures
-from kernelskill.report.markdown import _table
+from kernelskill.report.tables import table
 from kernelskill.schema.evaluation import Timing
 from kernelskill.schema.run import StopReason
 
@@ -41,6 +41,6 @@ def test_every_reason_to_stop_has_words() -> None:
         assert "_" not in figures.stop_reason(reason)
 
 
-def test_a_cell_cannot_break_its_table() -> None:
-    text = _table(("a", "b"), [("x|y", "two\nlines")])
+def test_a_cell_cannot_break_itstable() -> None:
+    text = table(("a", "b"), [("x|y", "two\nlines")])
     assert text.splitlines()[-1] == "| x\\|y | two lines |"
