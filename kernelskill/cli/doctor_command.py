@@ -18,7 +18,7 @@ _MARKS = {"ok": ("ok", "green"), "limited": ("--", "yellow"), "missing": ("no", 
 def doctor(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> int:
-    """Check compiler, driver, GPU, counters, packages, skills and folders.
+    """Check compiler, driver, GPU, counters, packages, model, skills and folders.
 
     Exits with 0 where `kernelskill run` can work, on a GPU or emulated, else with 3.
     """
