@@ -28,6 +28,27 @@ _MOST_LAUNCHES = 40
 _UNKNOWN = re.compile(r"Failed to find metric (?:regex:\^)?([A-Za-z_][\w]*)")
 _DURATION = "gpu__time_duration.sum"
 Depth = Literal["quick", "full"]
+_KNOWN_PROBLEMS = (
+    (
+        ("ERR_NVGPUCTRPERM",),
+        "this user may not read the GPU's counters (ERR_NVGPUCTRPERM); "
+        "run as root, or load the nvidia module with NVreg_RestrictProfilingToAdminUsers=0",
+    ),
+    (
+        (
+            "driver is not compatible",
+            "driver version is insufficient",
+            "not supported by this version of Nsight",
+        ),
+        "this Nsight Compute does not fit the driver or the GPU; install the one of the driver's CUDA version, "
+        "which `nvidia-smi` names",
+    ),
+    (
+        ("driver resource was unavailable", "ERR_NVGPUCTRINUSE"),
+        "another program holds the GPU's counters; end it (DCGM: `dcgmi profile --pause`) and try again",
+    ),
+)
+"""Signs of a known problem in the tool's output, and what to tell."""
 
 
 @lru_cache(maxsize=2)
@@ -65,6 +86,7 @@ def profile_with_ncu(
     device: int,
     core: Path,
     depth: Depth,
+    limit_s: float = _LIMIT_S,
 ) -> ProfileRun:
     """Return counters of every kernel of the plan, or static facts alone with the reason why."""
     program = find_ncu()
@@ -76,18 +98,25 @@ def profile_with_ncu(
         job = write_job(folder, build, plan, contents, device=device, core=core, guard_bytes=0)
         options = ("--csv", "--page", "raw", "--print-units", "base", "--clock-control", "none")
         begin = [program, *options, "--launch-count", str(_MOST_LAUNCHES), "--metrics"]
-        done = _collect(begin, metric_names(depth), job, folder)
         shown = (" ".join(begin) + " ...",)
+        try:
+            done = _collect(begin, metric_names(depth), job, folder, limit_s)
+        except HarnessError as error:
+            return _unavailable(
+                f"{program} cannot be started ({error.message}); reinstall Nsight Compute", shown
+            )
     return read_collection(done, build, plan, commands=shown)
 
 
-def _collect(begin: list[str], names: tuple[str, ...], job: list[str], folder: Path) -> ChildResult:
+def _collect(
+    begin: list[str], names: tuple[str, ...], job: list[str], folder: Path, limit_s: float
+) -> ChildResult:
     """Run the profiler; names that this version does not know are left out and the rest asked for again."""
     wanted = list(names)
     while True:
         done = run_child(
             [*begin, ",".join(wanted), *job],
-            limits=Limits(wall_s=_LIMIT_S, output_bytes=_OUTPUT_BYTES),
+            limits=Limits(wall_s=limit_s, output_bytes=_OUTPUT_BYTES),
             cwd=folder,
             env=worker_environment(folder),
         )
@@ -108,7 +137,9 @@ def read_collection(
 ) -> ProfileRun:
     """Turn what a collection printed into a profile run."""
     if done.timed_out:
-        return _unavailable(f"ncu did not finish within {_LIMIT_S:g} s; profile a smaller case", commands)
+        return _unavailable(
+            f"ncu did not finish within {done.seconds:.0f} s; profile a smaller case", commands
+        )
     problem = _problem(done.stdout + "\n" + done.stderr)
     try:
         rows = parse_report(done.stdout)
@@ -129,11 +160,10 @@ def read_collection(
 
 
 def _problem(text: str) -> str:
-    if "ERR_NVGPUCTRPERM" in text:
-        return (
-            "this user may not read the GPU's counters (ERR_NVGPUCTRPERM); "
-            "run as root, or load the nvidia module with NVreg_RestrictProfilingToAdminUsers=0"
-        )
+    """Return in one line what went wrong and what to change; empty where the tool names no error."""
+    for signs, told in _KNOWN_PROBLEMS:
+        if any(sign in text for sign in signs):
+            return told
     for line in text.splitlines():
         if line.startswith("==ERROR=="):
             return f"ncu: {line.removeprefix('==ERROR==').strip()}"
