@@ -1,6 +1,8 @@
 """The time model: from a trace and the facts of a GPU to an estimated time.
 
-    T = launch + (sum of term^P)^(1/P)      with P = 4, the larger of dram and l2 being one term
+    T = launch + (sum of term^P)^(1/P)      the larger of dram and l2 being one term
+
+P is 4 where a multiprocessor has 32 warps or more, and falls to 2 for one warp.
 
 Each term is the time that the launch would take were it limited by one thing alone; the exponent lets
 terms that are close to one another add up a little, as they do on a GPU. The terms:
@@ -11,7 +13,7 @@ terms that are close to one another add up a little, as they do on a GPU. The te
     shared   wavefronts of shared memory / (one a cycle on each multiprocessor)
     issue    warp instructions / (four a cycle on each multiprocessor)
     fp32, int, fp64, sfu, tensor             warp instructions / throughput of their pipe
-    atomic   operations on the most used address, one after another; and all operations / L2's rate
+    atomic   operations on the most used line of memory, one after another
     blocks   blocks / (about one a cycle on the whole GPU)
     latency  waves of blocks * (slow loads in a row * their latency + other cycles of a warp)
 
@@ -43,8 +45,12 @@ BLOCK_START_CYCLES = 1.2
 """Cycles of the whole GPU to start a block: 0.32 ms for 2^19 of them on an H200, of 64 or 128 threads alike."""
 INT_WARPS = 3.0
 """Integer warp instructions a cycle: two through the ALU pipe, multiply-adds beside them through the FMA pipe."""
-ATOMIC_SAME_ADDRESS_S = 1.76e-9
-"""Floating-point atomics on one address, each: 118 ms for 2^26 of them on an H200."""
+ATOMIC_FLOAT_S = 1.76e-9
+"""Floating-point atomics in one line of memory, each: 118 ms for 2^26 of them on one address of an H200."""
+ATOMIC_LINE_S = 0.79e-9
+"""Requests of integer atomics to one line: 3.07 ms for 3.9 million warps that count into one address."""
+ATOMIC_INTEGER_S = 1.25e-9
+"""Every further address of such a request: 38.8 ms for 2^27 counts into eight lines, 31 million in the fullest."""
 ATOMIC_SECTOR_BYTES = 64.0
 """L2 traffic of an atomic sector: it is read and written there."""
 PARTIAL_LINE_BYTES = 80.0
@@ -55,6 +61,11 @@ L2_SHARE = 0.8
 SMEM_L1_BYTES = 256 * 1024
 """First-level cache and shared memory of a multiprocessor together (Volta and later: 128 to 256 KiB)."""
 SHARPNESS = 4.0
+"""Exponent where many warps share a multiprocessor, so that one waits while another computes."""
+SHARPNESS_ALONE = 2.0
+"""Exponent of a single warp: its limits add up more."""
+WARPS_TO_OVERLAP = 32.0
+"""Warps of a multiprocessor from which on no more overlap is won (all three: forty kernels timed on an H200)."""
 TERMS = (
     "dram", "l2", "l1", "shared", "issue", "fp32", "int", "fp64", "sfu", "tensor", "atomic", "blocks",
     "latency",
@@ -119,6 +130,13 @@ class _Model:
         """
         per_sm = -(-self.trace.blocks // self.gpu.sm_count)
         return self.trace.blocks / (per_sm * self.gpu.sm_count)
+
+    def sharpness(self) -> float:
+        """Return how well the limits overlap, by the warps that a multiprocessor has at once."""
+        blocks = min(self.fits.blocks_per_sm, -(-self.trace.blocks // self.gpu.sm_count))
+        warps = max(1, blocks) * self.trace.warps_per_block
+        overlap = min(1.0, warps / WARPS_TO_OVERLAP)
+        return SHARPNESS_ALONE + overlap * (SHARPNESS - SHARPNESS_ALONE)
 
     def _spills(self) -> tuple[float, float]:
         """Return requests and bytes of spills: the assembler's, which PTX does not show."""
@@ -190,31 +208,31 @@ class _Model:
         missed = trace.total("missed_requests", space="global", access="read") / requests
         fetched = trace.total("missed_sectors", space="global", access="read") * 32
         from_dram = min(1.0, moved / fetched) if fetched else 0.0
-        lines = trace.total("lines", space="global", access="read") / requests
         beyond = LATENCY_L2 + from_dram * (LATENCY_DRAM - LATENCY_L2)
-        return LATENCY_L1 + missed * (beyond - LATENCY_L1) + max(0.0, lines - 1)
+        return LATENCY_L1 + missed * (beyond - LATENCY_L1)
 
     def latency(self, moved: float) -> float:
         """Return the time in which the blocks pass through, each as slow as its slowest chain."""
         trace = self.trace
         barriers = trace.barriers_per_block * BARRIER_CYCLES
-        cycles = (
-            trace.waits_per_warp * self.load_latency(moved) + trace.cycles_per_warp + barriers + BLOCK_CYCLES
-        )
+        waits = trace.waits_per_warp * self.load_latency(moved)
+        cycles = waits + trace.cycles_per_warp + barriers + BLOCK_CYCLES
         waves = max(1.0, self.waves) if self.waves > 4 else max(1, -(-trace.blocks // self.resident))
         return waves * cycles / self.clock
 
     def atomic(self) -> float:
-        """Return the time of atomics: one address after another, all through the L2's units."""
+        """Return the time of the atomics that go to one line of memory: they are done one after another."""
         trace = self.trace
         integer_only = all(
             not any(part in site.opcode for part in ("f32", "f64", "f16"))
             for site in trace.sites
             if site.access == "atomic" and site.space == "global"
         )
-        # Lanes of a warp that add integers to one address are added up before they leave.
-        same = trace.hot_atomics / (32 if integer_only else 1)
-        return same * ATOMIC_SAME_ADDRESS_S
+        line = trace.hot_line
+        if not integer_only:
+            return line.lanes * ATOMIC_FLOAT_S
+        # Lanes of a warp that add integers to one address are added up before they meet the memory.
+        return line.requests * ATOMIC_LINE_S + (line.addresses - line.requests) * ATOMIC_INTEGER_S
 
     def terms(self) -> dict[str, float]:
         """Return every term in seconds."""
@@ -260,7 +278,8 @@ def estimate_launch(
     # What device memory gives passes through the L2 on its way, so the copy whose rate is known did both.
     memory = max(terms["dram"], terms["l2"])
     apart = [memory, *(value for name, value in terms.items() if name not in ("dram", "l2"))]
-    together = sum(value**SHARPNESS for value in apart) ** (1 / SHARPNESS)
+    sharpness = model.sharpness()
+    together = sum(value**sharpness for value in apart) ** (1 / sharpness)
     return LaunchEstimate(
         seconds=gpu.launch_latency_s + together,
         terms=terms,

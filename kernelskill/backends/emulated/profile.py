@@ -14,7 +14,6 @@ from kernelskill.schema.device import Gpu
 from kernelskill.schema.launch_plan import LaunchPlan
 from kernelskill.schema.profile import KernelProfile, LineProfile
 
-
 _SHORT = {"read": "ld", "write": "st", "atomic": "atom"}
 """How the names of metrics call an access."""
 

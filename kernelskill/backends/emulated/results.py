@@ -32,7 +32,10 @@ _Region = _structure(
     (("allocation", _I32), ("pad", _U32), ("read", _U64), ("written", _U64), ("blocks", _U64))
 )
 _Race = _structure((("first", _I32), ("second", _I32), ("count", _U64)))
-_TOTALS = ("blocks", "warps", "barriers", "hot_atomics", "hot_blocks", "atomics")
+_TOTALS = (
+    "blocks", "warps", "barriers", "hot_atomics", "hot_blocks", "atomics",
+    "line_requests", "line_lanes", "line_addresses", "line_blocks",
+)  # fmt: skip
 _Totals = _structure(tuple((name, _U64) for name in _TOTALS))
 
 

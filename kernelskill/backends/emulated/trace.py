@@ -30,6 +30,15 @@ class SiteTrace:
         return self.figures[name]
 
 
+@dataclass(frozen=True, slots=True)
+class HotLine:
+    """Atomics on the most used 128 bytes: warp requests, lanes, and addresses that differ in a request."""
+
+    requests: float = 0.0
+    lanes: float = 0.0
+    addresses: float = 0.0
+
+
 @dataclass(slots=True)
 class LaunchTrace:
     """One launch. Everything is for the whole grid unless its name says otherwise."""
@@ -53,6 +62,7 @@ class LaunchTrace:
     """Allocation to bytes that a block reads and writes at least once, in the mean."""
     hot_atomics: float = 0.0
     """Atomic operations on the most used address."""
+    hot_line: HotLine = field(default_factory=HotLine)
 
     @property
     def blocks(self) -> int:
@@ -115,6 +125,7 @@ def read_trace(row: dict[str, Any], module: dict[str, Any], places: SourcePlaces
             number: (read / sampled, written / sampled) for number, read, written, _ in trace["regions"]
         },
         hot_atomics=_hot_atomics(totals, sampled, scale),
+        hot_line=_hot_line(totals, sampled, scale),
     )
 
 
@@ -132,6 +143,13 @@ def _hot_atomics(totals: dict[str, int], sampled: int, scale: float) -> float:
     """An address that several sampled blocks hit is one for the whole grid."""
     shared_by_blocks = totals["hot_blocks"] > 1 or sampled == 1
     return totals["hot_atomics"] * scale if shared_by_blocks else float(totals["hot_atomics"])
+
+
+def _hot_line(totals: dict[str, int], sampled: int, scale: float) -> HotLine:
+    if totals["line_blocks"] <= 1 < sampled:
+        scale = 1.0
+    counts = (totals[f"line_{name}"] * scale for name in ("requests", "lanes", "addresses"))
+    return HotLine(*counts)
 
 
 def _site(

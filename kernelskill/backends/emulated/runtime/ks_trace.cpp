@@ -24,7 +24,11 @@ struct SiteStat {
 struct BlockStat { uint64_t issues, threads; };
 struct RegionStat { int32_t allocation; uint32_t pad; uint64_t read, written, blocks; };
 struct Race { int32_t first, second; uint64_t count; };
-struct Totals { uint64_t blocks, warps, barriers, hot_atomics, hot_blocks, atomics; };
+struct Totals {
+  uint64_t blocks, warps, barriers, hot_atomics, hot_blocks, atomics;
+  uint64_t line_requests, line_lanes, line_addresses, line_blocks;  // atomics on the most used line
+};
+struct AtomicLine { uint64_t requests, lanes, addresses, blocks; };
 
 static struct Results {
   std::mutex mutex;
@@ -33,6 +37,7 @@ static struct Results {
   std::map<int32_t, RegionStat> regions;
   std::map<std::pair<int32_t, int32_t>, uint64_t> races;
   std::unordered_map<uint64_t, std::pair<uint64_t, uint64_t>> atomics;  // address to count and blocks
+  std::unordered_map<uint64_t, AtomicLine> atomic_lines;
   Totals totals{};
 } results;
 
@@ -81,6 +86,7 @@ struct Trace {
   std::vector<uint64_t> seen, logged;             // accesses of each site
   std::unordered_map<uint64_t, uint32_t> read, written;  // sector to the accesses that one logged stands for
   std::unordered_map<uint64_t, uint64_t> atomics;
+  std::unordered_map<uint64_t, AtomicLine> atomic_lines;
   std::vector<Shadow> shadow;
   std::map<std::pair<int32_t, int32_t>, uint64_t> races;
   Cache cache;
@@ -209,7 +215,17 @@ static void atomic_request(Trace* t, SiteStat& s, const Request& r) {
     uint64_t same = 0;
     for (uint32_t j = 0; j < r.count; j++) same += r.entries[j].place == r.entries[i].place;
     most = std::max(most, same);
-    if ((s.space & 1) == 0) t->atomics[r.entries[i].place & kAddress] += 1;
+    if ((s.space & 1) != 0) continue;
+    uint64_t address = r.entries[i].place & kAddress;
+    t->atomics[address] += 1;
+    bool first_of_address = true, first_of_line = true;
+    for (uint32_t j = 0; j < i; j++) {
+      uint64_t other = r.entries[j].place & kAddress;
+      first_of_address &= other != address;
+      first_of_line &= other / 128 != address / 128;
+    }
+    AtomicLine& line = t->atomic_lines[address / 128];
+    line.lanes++, line.addresses += first_of_address, line.requests += first_of_line;
   }
   s.same_address += most;
   s.same_address_most = std::max(s.same_address_most, most);
@@ -314,6 +330,10 @@ void trace_end(Trace* t) {
     entry.second++;
     results.totals.atomics += count;
   }
+  for (auto& [number, from] : t->atomic_lines) {
+    AtomicLine& to = results.atomic_lines[number];
+    to.requests += from.requests, to.lanes += from.lanes, to.addresses += from.addresses, to.blocks++;
+  }
   results.totals.blocks++;
   results.totals.warps += t->logs.size();
   results.totals.barriers += t->barriers - 1;
@@ -351,6 +371,7 @@ void ks_trace_reset() {
   results.regions.clear();
   results.races.clear();
   results.atomics.clear();
+  results.atomic_lines.clear();
   results.totals = Totals{};
 }
 
@@ -380,5 +401,10 @@ void ks_trace_totals(Totals* out) {
   *out = results.totals;
   for (auto& [address, entry] : results.atomics)
     if (entry.first > out->hot_atomics) out->hot_atomics = entry.first, out->hot_blocks = entry.second;
+  for (auto& [number, line] : results.atomic_lines)
+    if (line.lanes > out->line_lanes) {
+      out->line_requests = line.requests, out->line_lanes = line.lanes;
+      out->line_addresses = line.addresses, out->line_blocks = line.blocks;
+    }
 }
 }
