@@ -137,9 +137,9 @@ def _unpromised(answer: ChangeAnswer, task: Task) -> str:
 
 
 def _is_idea(answer: ChangeAnswer, question: Question, skills: Sequence[Skill]) -> bool:
-    """Return whether a change is outside the skills that were shown and those of its specialist."""
-    own = {skill.id for skill in skills if skill.specialist == question.specialist}
-    return question.is_free or bool(answer.idea) or answer.skill not in {*question.shown, *own}
+    """Return whether a change is outside all known skills, or follows a direction that was."""
+    known = {skill.id for skill in skills}
+    return question.is_free or bool(answer.idea) or answer.skill not in known
 
 
 def _proposal(
