@@ -45,6 +45,7 @@ _VERDICTS: dict[VerdictKind, tuple[str, Tone]] = {
     VerdictKind.TIE: ("=", "dim"),
     VerdictKind.SLOWER: ("-", "dim"),
     VerdictKind.REGRESSED_CASE: ("-", "dim"),
+    VerdictKind.PASSED_OVER: (".", "dim"),
     VerdictKind.REFUSED: ("x", "bad"),
 }
 _WIDTH = 96

@@ -93,9 +93,20 @@ class RoundContext:
             seed_pool=self.seed_pool,
         )
 
-    def evaluation(self, proposal: Proposal) -> Evaluation:
-        """Return the evaluation of a proposal; a finished one costs nothing."""
-        return self.evaluator.evaluate(self.request(proposal))
+    def evaluation(self, proposal: Proposal, depth: Depth | None = None) -> Evaluation:
+        """Return the evaluation of a proposal; a finished one costs nothing.
+
+        Args:
+            proposal: What is asked about.
+            depth: By default that of its last evaluation in this run.
+        """
+        return self.evaluator.evaluate(self.request(proposal, depth=depth or self.depth_of(proposal)))
+
+    def depth_of(self, proposal: Proposal) -> Depth:
+        """Return how deep a proposal was looked at last; what was not evaluated yet is evaluated in full."""
+        digest = proposal.candidate.digest
+        depths = [e.depth for e in self.log.events if isinstance(e, Evaluated) and e.candidate == digest]
+        return depths[-1] if depths else "search"
 
     def tried(self) -> set[str]:
         """Return the digests of all candidates that were evaluated in this run, or ruled out by the hardware."""

@@ -20,10 +20,11 @@ from kernelskill.graph.dispatching import dispatched
 from kernelskill.graph.learning import experiences
 from kernelskill.graph.predictions import observe
 from kernelskill.graph.searching import MOST_BUILT, FamilySearch, allowance
+from kernelskill.graph.shortlist import passed_over, shortlist, wants_shortlist
 from kernelskill.graph.slates import ranked_slate
 from kernelskill.graph.state import RoundState, SpecialistTask
 from kernelskill.schema.event import Diagnosed, Judged, Learned, Proposed, Ranked, RoundFinished
-from kernelskill.schema.proposal import Refusal
+from kernelskill.schema.proposal import Proposal, Refusal
 
 LEAST_BUILT = 2
 """Points below which there is nothing to choose from."""
@@ -115,11 +116,17 @@ def policy(state: RoundState, runtime: Runtime[RoundContext]) -> RoundState:
 
 
 def parameters(state: RoundState, runtime: Runtime[RoundContext]) -> RoundState:
-    """Search the open parameters of what was chosen, briefly; the best points take its place."""
+    """Search the open parameters of what was chosen, briefly; the best points take its place.
+
+    Where device time is limited, only what was best at its first values is searched.
+    """
     context = runtime.context
     left = allowance(context, state["round"])
     searches: dict[str, FamilySearch] = {}
-    for proposal in map(context.proposal, state["pending"]):
+    proposals = [context.proposal(proposal) for proposal in state["pending"]]
+    if left >= LEAST_BUILT and wants_shortlist(context, proposals):
+        proposals, _ = shortlist(context, state["round"], proposals)
+    for proposal in proposals:
         limit = min(left, MOST_BUILT, size_of(proposal.choices))
         if limit >= LEAST_BUILT:
             searches[proposal.id] = FamilySearch(context, state["round"], proposal, limit)
@@ -136,20 +143,26 @@ def parameters(state: RoundState, runtime: Runtime[RoundContext]) -> RoundState:
 
 
 def evaluator(state: RoundState, runtime: Runtime[RoundContext]) -> RoundState:
-    """Build, check and time what is pending, one at a time; a spent budget ends it early."""
+    """Build, check and time what is pending, one at a time; a spent budget ends it early.
+
+    Where device time is limited, all get a brief look first, and the best of them is evaluated whatever is left.
+    """
     context = runtime.context
     proposals = [context.proposal(proposal) for proposal in state["pending"]]
     context.evaluator.prefetch([context.request(proposal) for proposal in proposals])
-    done = []
+    looked: list[Proposal] = []
+    if wants_shortlist(context, proposals):
+        proposals, looked = shortlist(context, state["round"], proposals)
+    done = [proposal.id for proposal in looked]
     for proposal in proposals:
         if context.stop.is_set:
             raise RunInterrupted("stopped between two evaluations")
-        if context.is_spent():
+        if context.is_spent() and not (looked and proposal is proposals[0]):
             break
-        evaluation = context.evaluation(proposal)
+        evaluation = context.evaluation(proposal, depth="search")
         context.log.emit(outcomes.evaluated(state["round"], proposal, evaluation))
         done.append(proposal.id)
-    return {"pending": done}
+    return {"pending": list(dict.fromkeys(done))}
 
 
 def verifier(state: RoundState, runtime: Runtime[RoundContext]) -> RoundState:
@@ -160,6 +173,8 @@ def verifier(state: RoundState, runtime: Runtime[RoundContext]) -> RoundState:
         proposal = context.proposal(identity)
         evaluation = context.evaluation(proposal)
         verdict = outcomes.verdict(context, proposal, evaluation)
+        if evaluation.depth == "cheap":
+            verdict = passed_over(verdict)
         member = outcomes.keep_member(context, proposal, evaluation, verdict)
         context.log.emit(
             Judged(

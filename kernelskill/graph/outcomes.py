@@ -100,7 +100,7 @@ def keep_member(
     context: RoundContext, proposal: Proposal, evaluation: Evaluation, decided: Verdict
 ) -> Member | None:
     """Keep a right candidate as a possible member of the frontier; None where it was refused."""
-    if decided.kind is VerdictKind.REFUSED:
+    if decided.kind in (VerdictKind.REFUSED, VerdictKind.PASSED_OVER):
         return None
     base = context.member(proposal.base)
     patch = Patch(
@@ -184,7 +184,7 @@ def round_result(context: RoundContext, state: RoundState) -> tuple[tuple[Member
             proposal=j.proposal,
             label=j.label,
             candidate=j.candidate,
-            evaluation=context.request(context.proposal(j.proposal)).key,
+            evaluation=_key_of(context, context.proposal(j.proposal)),
             verdict=j.verdict,
             speedup_to_original=j.speedup_to_original,
             combined=j.combined,
@@ -199,6 +199,10 @@ def round_result(context: RoundContext, state: RoundState) -> tuple[tuple[Member
         best_speedup=best_member(frontier).speedup,
     )
     return frontier, result
+
+
+def _key_of(context: RoundContext, proposal: Proposal) -> str:
+    return context.request(proposal, depth=context.depth_of(proposal)).key
 
 
 def frontier_before(context: RoundContext, number: int) -> tuple[str, ...]:

@@ -55,11 +55,10 @@ def allowance(context: RoundContext, number: int) -> int:
         return context.config.points
     earlier = [e.seconds for e in context.log.events if isinstance(e, Evaluated) and e.round < number]
     original = context.member(context.task.original).evaluation
-    first = outcomes.device_seconds(original)
     # The original alone runs under the sanitizer in any case, which says nothing about a candidate's cost.
     like = sum(stage.seconds for stage in original.seconds if stage.stage in ("check", "time"))
     mean = (like + sum(earlier)) / (1 + len(earlier))
-    left = max(0.0, budget - first - sum(earlier))
+    left = max(0.0, budget - sum(earlier))
     fitting = int(_BUDGET_SHARE * left / (_CHEAP_SHARE * mean)) if mean > 0 else context.config.points
     return min(context.config.points, fitting)
 

@@ -212,6 +212,8 @@ class VerdictKind(StrEnum):
     TIE = "tie"
     SLOWER = "slower"
     REGRESSED_CASE = "regressed_case"
+    PASSED_OVER = "passed_over"
+    """Faster in a brief look, like others that were faster still; it got no full evaluation."""
     REFUSED = "refused"
 
 

@@ -9,11 +9,14 @@ import pytest
 
 from kernelskill.errors import RunInterrupted
 from kernelskill.graph import outcomes
-from kernelskill.graph.context import SEARCHES, RoundContext
+from kernelskill.graph.context import SEARCHES, SLATES, RoundContext
 from kernelskill.graph.searching import allowance
+from kernelskill.report.predictions import prediction_rows
 from kernelskill.runs import fold
-from kernelskill.schema.event import Evaluated, Judged, Proposed, Searched
+from kernelskill.schema.event import Evaluated, Judged, Observed, Proposed, Ranked, Searched
+from kernelskill.schema.proposal import Slate
 from kernelskill.schema.search import ParameterSearch
+from kernelskill.session import rounds
 
 WIDTHS = {"8": 1.1, "4": 0.9, "2": 0.5, "1": 0.8}
 BLOCKS = 'parameters:\n  - {name: width, values: ["2048", "4096"]}'
@@ -66,6 +69,30 @@ def test_every_point_teaches_and_the_family_by_its_best_one(shop: Callable[..., 
     assert all(row.chosen and len(row.features) == len(slate.feature_names) for row in slate.ranked)
 
 
+def test_what_skills_predict_is_compared_once_the_result_has_a_profile(shop: Callable[..., Any]) -> None:
+    fields = (
+        "predicts:\n  - {metric: a, direction: same}\n  - {metric: a.sum, direction: down}\n"
+        "  - {metric: registers, direction: up}"
+    )
+    made = shop(slate=1, rounds=2)
+    made.skill("compute/faster", "/* plain */", "/* fast */", 0.5, fields=fields)
+    context = made.run(made.context())
+    (judged,) = of_kind(context, Judged)
+    (observed,) = of_kind(context, Observed)
+    assert (observed.proposal, observed.candidate) == (judged.proposal, judged.candidate)
+    assert observed.base == context.task.original
+    first, second, third = observed.outcomes
+    assert (first.metric, first.skill, first.before, first.after, first.held) == (
+        "a", "compute/faster", 1.0, 1.0, True,
+    )  # fmt: skip
+    assert (second.before, second.held) == (None, None)
+    assert third.held is False
+    rows = prediction_rows(context.log.events)
+    assert [(row.metric, row.held, row.observed) for row in rows] == [
+        ("a", 1, 1), ("a.sum", 0, 0), ("registers", 0, 1),
+    ]  # fmt: skip
+
+
 def test_a_second_round_tries_only_what_is_left(shop: Callable[..., Any]) -> None:
     made = shop(slate=1, points=2, rounds=3, patience=3)
     flat = {width: 1.0 + 0.001 * place for place, width in enumerate(WIDTHS)}
@@ -103,7 +130,7 @@ def test_a_small_budget_is_left_to_the_full_stage(shop: Callable[..., Any]) -> N
     searches = of_kind(context, Searched)
     assert [event.timed for event in searches] == [4, 2]
     cost = outcomes.device_seconds(context.member(made.task.original).evaluation)
-    for budget, points in ((1000.0, 6), (11.0 * cost, 4), (2.0 * cost, 0), (0.5 * cost, 0)):
+    for budget, points in ((1000.0, 6), (4.5 * cost, 4), (0.5 * cost, 0)):
         context.budget = context.budget.model_copy(update={"device_seconds": budget})
         assert allowance(context, 1) == points
 
@@ -165,3 +192,63 @@ def test_the_values_of_a_chain_are_searched_together(shop: Callable[..., Any]) -
     assert "ms=0.5" in best_source(context)
     chain = next(event for event in of_kind(context, Searched) if event.label.count(" + ") == 2)
     assert chain.points == 4
+
+
+def test_of_limited_device_time_the_best_alone_get_a_full_evaluation(shop: Callable[..., Any]) -> None:
+    made = shop(slate=4, points=0, budget_s=1000.0)
+    for name, ms in (("a", 0.9), ("b", 0.3), ("c", 1.4), ("d", 0.4)):
+        made.skill(f"compute/{name}", "/* plain */", f"/* {name} */", ms)
+    context = made.run(made.context())
+    evaluated = of_kind(context, Evaluated)
+    assert [event.depth for event in evaluated] == ["cheap"] * 4 + ["search"] * 2
+    judged = {event.label[:1]: event for event in of_kind(context, Judged)}
+    assert {name: event.verdict.kind.value for name, event in judged.items()} == {
+        "a": "passed_over",
+        "b": "accepted",
+        "c": "slower",
+        "d": "accepted",
+    }
+    assert "others of the round brought more" in judged["a"].verdict.reason
+    assert judged["a"].speedup_to_original is None
+    assert "ms=0.3" in best_source(context)
+    assert len(context.run.get(SLATES, of_kind(context, Ranked)[0].slate, Slate).ranked) == 4
+    assert context.pool is not None
+    assert {row.verdict.value for row in context.pool.experiences()} == {"accepted", "slower", "passed_over"}
+
+
+def test_the_best_of_a_brief_look_is_evaluated_though_the_budget_is_spent(shop: Callable[..., Any]) -> None:
+    made = shop(slate=3, points=0, budget_s=1000.0)
+    for name, ms in (("a", 0.9), ("b", 0.3), ("c", 0.4)):
+        made.skill(f"compute/{name}", "/* plain */", f"/* {name} */", ms)
+    first = made.context()
+    rounds.establish(first, made.original)
+    first.budget = first.budget.model_copy(update={"device_seconds": 1e-6})
+    rounds.run_rounds(first)
+    evaluated = of_kind(first, Evaluated)
+    assert [event.depth for event in evaluated] == ["cheap", "search"]
+
+
+def test_a_round_with_a_brief_look_goes_on_where_it_was_stopped(shop: Callable[..., Any]) -> None:
+    made = shop(slate=3, points=0, budget_s=1000.0)
+    for name, ms in (("a", 0.9), ("b", 0.3), ("c", 0.4)):
+        made.skill(f"compute/{name}", "/* plain */", f"/* {name} */", ms)
+    whole = made.run(made.context("whole"))
+    for _ in range(4):
+        with pytest.raises(RunInterrupted):
+            made.run(made.context("cut", stop_at=Evaluated))
+    done = made.run(made.context("cut"))
+    seen = [[(e.candidate, e.depth) for e in of_kind(c, Evaluated)] for c in (whole, done)]
+    assert seen[0] == seen[1]
+
+
+def test_of_limited_device_time_only_the_best_families_are_searched(shop: Callable[..., Any]) -> None:
+    made = shop(slate=3, points=6, budget_s=1000.0)
+    for name, prior, first in (("a", 0.3, 1.1), ("b", 0.2, 0.6), ("c", 0.1, 0.9)):
+        values = {**WIDTHS, "8": first}
+        made.skill(f"compute/{name}", "/* plain */", f"/* {name} */", values, fields=PARAMETERS, prior=prior)
+    context = made.run(made.context())
+    (searched,) = of_kind(context, Searched)
+    assert searched.label.startswith("b(")
+    assert searched.timed == 4
+    assert "ms=0.5" in best_source(context)
+    assert len(of_kind(context, Judged)) == 3

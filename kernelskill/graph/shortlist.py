@@ -1,0 +1,72 @@
+"""A brief look at everything that was chosen, where device time is limited: only the best get a full evaluation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import log
+
+from kernelskill.errors import RunInterrupted
+from kernelskill.evaluation.judge import judge
+from kernelskill.graph import outcomes
+from kernelskill.graph.context import RoundContext
+from kernelskill.schema.evaluation import Evaluation, Verdict, VerdictKind
+from kernelskill.schema.proposal import Proposal
+
+MOST_FULL = 3
+"""Candidates of a round's slate that get a full evaluation."""
+LEAST_SHARE = 0.5
+"""Of the best one's ln(speedup): who brings less is passed over."""
+
+
+def wants_shortlist(context: RoundContext, proposals: Sequence[Proposal]) -> bool:
+    """Whether a brief look at all is cheaper than a full one at each."""
+    limited = context.budget.device_seconds is not None and context.evaluator.evidence == "measured"
+    return limited and len(proposals) > 1
+
+
+def shortlist(
+    context: RoundContext, number: int, proposals: Sequence[Proposal]
+) -> tuple[list[Proposal], list[Proposal]]:
+    """Time every proposal briefly, until the budget is spent.
+
+    Returns:
+        Those that deserve a full evaluation, the best first, and all that were looked at, in their order. Who is
+        not among the first has its brief evaluation in the log, and is judged by it.
+
+    Raises:
+        RunInterrupted: The user asked to stop.
+    """
+    context.evaluator.prefetch([context.request(proposal, depth="cheap") for proposal in proposals])
+    found: list[tuple[float, int, Proposal]] = []
+    looked: list[Proposal] = []
+    for position, proposal in enumerate(proposals):
+        if context.stop.is_set:
+            raise RunInterrupted("stopped between two evaluations")
+        if context.is_spent():
+            break
+        evaluation = context.evaluation(proposal, depth="cheap")
+        brief = outcomes.evaluated(number, proposal, evaluation).model_copy(update={"depth": "cheap"})
+        context.log.emit(brief)
+        looked.append(proposal)
+        gain = _gain(context, evaluation)
+        if gain is not None:
+            found.append((gain, -position, proposal))
+    best_first = sorted(found, key=lambda entry: entry[:2], reverse=True)
+    if not best_first:
+        return [], looked
+    least = max(0.0, LEAST_SHARE * best_first[0][0])
+    going_on = [proposal for gain, _, proposal in best_first[1:MOST_FULL] if gain > least]
+    return [best_first[0][2], *going_on], looked
+
+
+def passed_over(verdict: Verdict) -> Verdict:
+    """Return the verdict of a candidate that had a brief look only: nothing is accepted on that."""
+    if verdict.kind is not VerdictKind.ACCEPTED:
+        return verdict
+    reason = f"passed over after a brief look, others of the round brought more: {verdict.reason}"
+    return verdict.model_copy(update={"kind": VerdictKind.PASSED_OVER, "reason": reason})
+
+
+def _gain(context: RoundContext, evaluation: Evaluation) -> float | None:
+    verdict = judge(context.task, evaluation, incumbent_label="its base", noise=context.noise)
+    return None if verdict.speedup is None else log(verdict.speedup)
