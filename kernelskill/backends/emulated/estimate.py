@@ -162,7 +162,7 @@ class _Model:
             if site.space == "global" and site.access == "write" and site["sectors"]:
                 partial = site["partial_sectors"]
                 lines = site["lines"] * partial / site["sectors"]
-                more += max(0.0, lines * PARTIAL_LINE_BYTES - partial * 32)
+                more += lines * PARTIAL_LINE_BYTES - partial * 32
         return self.l2_bytes() + more
 
     def unique_bytes(self) -> float:
