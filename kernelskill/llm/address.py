@@ -37,6 +37,14 @@ class Address(Record):
         except ValueError:
             return "." not in host or host.endswith(_HOME_SUFFIXES)
 
+    @property
+    def on_this_machine(self) -> bool:
+        """Whether the server is reached without a network, so that no proxy lies between."""
+        try:
+            return self.url.startswith("http://") and ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return self.url.startswith("http://") and self.host == "localhost"
+
 
 def parse_address(text: str, environment: Mapping[str, str]) -> Address:
     """Return the address that `NAME` or `NAME@URL` means.

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, Protocol
+from typing import Annotated, Any, Literal, Protocol
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from kernelskill.schema.base import Record
 
@@ -14,11 +14,27 @@ FailureKind = Literal[
 ]
 
 
+def whole_characters(text: str) -> str:
+    """Return a text in which halves of a surrogate pair are joined, and lone halves replaced.
+
+    Servers that cut a stream between them send such halves, and bytes that are no UTF-8 are read as some.
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
+Text = Annotated[str, AfterValidator(whole_characters)]
+"""Text that can be written as UTF-8."""
+
+
 class Message(Record):
     """One message of a conversation."""
 
     role: Literal["system", "user", "assistant"]
-    text: str
+    text: Text
 
 
 class ModelRequest(Record):
@@ -82,7 +98,7 @@ class ModelAnswer(Record):
     request: str
     """Digest of the request."""
     model: str
-    text: str
+    text: Text
     usage: Usage = Usage()
     truncated: bool = False
     """Whether the answer ended at its limit of tokens."""
@@ -103,8 +119,8 @@ class ModelFailure(Record):
 
     request: str
     kind: FailureKind
-    message: str
-    remedy: str
+    message: Text
+    remedy: Text
     usage: Usage = NO_USAGE
     """What the attempts took although nothing came of them."""
 

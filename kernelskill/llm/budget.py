@@ -32,11 +32,21 @@ class ModelLimits(Record):
     requests: int | None = Field(default=None, ge=0)
 
 
+class Leash:
+    """Lets a model ask its budget before it tries again; a model without one may."""
+
+    def __init__(self) -> None:
+        self.budget: ModelBudget | None = None
+
+    def __call__(self, request: ModelRequest, took: Usage) -> str:
+        return self.budget.again(request, took) if self.budget is not None else ""
+
+
 class ModelBudget:
     """Asks a model within limits, and keeps count by role.
 
     Before a request goes out, the most that it can take is set aside: its prompt by an upper estimate and
-    its whole limit of output tokens. Attempts that a server fails are counted afterwards, as far as they took anything.
+    its whole limit of output tokens. Before another attempt the model asks `again`.
 
     Args:
         model: Asked where the budget permits.
@@ -69,6 +79,7 @@ class ModelBudget:
         self._settled = threading.Condition()
         self._spent: dict[str, Usage] = {}
         self._set_aside: dict[int, Usage] = {}
+        self._tickets_of: dict[str, list[int]] = {}
         self._tickets = 0
         self._exhausted = ""
         for row in file.rows if file is not None else ():
@@ -113,6 +124,16 @@ class ModelBudget:
             left = [request for request in left if request.digest not in replies]
         return tuple(replies[request.digest] for request in requests)
 
+    def again(self, request: ModelRequest, took: Usage) -> str:
+        """Set aside what a failed attempt took; name the limit that another attempt would pass, or nothing."""
+        with self._settled:
+            for ticket in self._tickets_of.get(request.digest, ())[:1]:
+                self._set_aside[ticket] += took
+            limit = self._limit_passed(NO_USAGE, others=True)
+            if limit:
+                self._exhausted = f"the model's budget of {limit}"
+        return limit
+
     def _ask(self, admitted: dict[int, ModelRequest]) -> dict[str, Reply]:
         asked = list(admitted.values())
         kept = {request.digest for request in asked if self._is_kept(request)}
@@ -121,8 +142,9 @@ class ModelBudget:
             replies = self._model.ask(asked)
         finally:
             with self._settled:
-                for ticket in admitted:
-                    self._set_aside.pop(ticket, None)
+                for ticket, request in admitted.items():
+                    del self._set_aside[ticket]
+                    self._tickets_of[request.digest].remove(ticket)
                 for request, reply in zip(asked, replies, strict=False):
                     if request.digest not in kept and not isinstance(reply, Pending):
                         self._count(request.role, reply.usage)
@@ -140,19 +162,18 @@ class ModelBudget:
                 if self._fits(most, others=True):
                     self._tickets += 1
                     self._set_aside[self._tickets] = most
+                    self._tickets_of.setdefault(request.digest, []).append(self._tickets)
                     admitted[self._tickets] = request
         return admitted
 
     def _fits(self, most: Usage, *, others: bool) -> bool:
-        return not self._limit_passed(most, others=others)
+        return not most.requests or not self._limit_passed(most, others=others)
 
     def _limit_passed(self, most: Usage, *, others: bool) -> str:
         """Name the limit that a request would pass, or return an empty text."""
         aside = self._set_aside.values() if others else ()
         total = sum((*self._spent.values(), *aside), NO_USAGE) + most
         limits = self._limits
-        if not most.requests:
-            return ""
         if limits.requests is not None and total.requests > limits.requests:
             return f"{limits.requests} requests"
         if limits.tokens is not None and total.tokens > limits.tokens:

@@ -21,6 +21,9 @@ from kernelskill.runs import write_atomically
 END = "<!-- end -->"
 """The last line of an answer: nothing shorter tells a whole text from half of one."""
 _SUFFIXES = (".answer.md", ".answer.txt", ".answer.json")
+_FORM = "## The form of the answer"
+_JSON_FORM = "One JSON object that fits this JSON schema:"
+_JSON_ENDS = "; one whole JSON object needs no such line"
 _DIGITS = 16
 _LARGEST = 4 << 20
 _LAST_FENCE = re.compile(r"^(`{3,}|~{3,})[^\n]*\n(.*?)^\1[ \t]*\Z", re.MULTILINE | re.DOTALL)
@@ -58,11 +61,11 @@ class Mailbox:
         """Return the requests in the folder that have no whole answer yet."""
         prompts = (path for path in self._folder.glob("*.md") if not path.name.endswith(_SUFFIXES))
         marked = [path for path in prompts if re.search(rf"-[0-9a-f]{{{_DIGITS}}}$", path.stem)]
-        return tuple(path for path in sorted(marked) if self._find(path.stem)[0] is None)
+        return tuple(path for path in sorted(marked) if self._find(path.stem, _wants_json(path))[0] is None)
 
     def _reply(self, request: ModelRequest) -> Reply:
         stem = _stem(request)
-        text, note = self._find(stem)
+        text, note = self._find(stem, request.answer_schema is not None)
         if text is None:
             self._hand_over(self._folder / f"{stem}.md", request)
             return Pending(
@@ -76,12 +79,12 @@ class Mailbox:
         )
         return ModelAnswer(request=request.digest, model=self.name, text=text, usage=usage)
 
-    def _find(self, stem: str) -> tuple[str | None, str]:
+    def _find(self, stem: str, formed: bool) -> tuple[str | None, str]:
         """Return a whole answer, or None and what is wrong with the file that is there."""
         note = ""
         for suffix in _SUFFIXES:
             path = self._folder / f"{stem}{suffix}"
-            text, note = _read(path)
+            text, note = _read(path, formed)
             if text is not None or note:
                 return text, note
         return None, note
@@ -101,38 +104,44 @@ class Mailbox:
 def request_page(request: ModelRequest) -> str:
     """Return a request as Markdown: what to do, the form of the answer, the exact prompt."""
     name = f"{_stem(request)}{_SUFFIXES[0]}"
+    formed = request.answer_schema is not None
     lines = [
         f"# {request.role}: request {request.digest[:_DIGITS]}",
         "",
         f"Write the answer into `{name}` in this folder. Everything below the line `PROMPT` is the prompt, whole and",
         "exact: paste it into a model, or answer it yourself; nothing else is needed. Keep the answer as it is given.",
-        f"Its last line must be `{END}`, so that a half-written file is not taken; one JSON value needs no such line.",
+        f"Its last line must be `{END}`, so that a half-written file is not taken{_JSON_ENDS if formed else ''}.",
     ]
     if request.sample:
         lines += [
             "",
             f"This is sample {request.sample}: answer it afresh, without a look at the other answers.",
         ]
-    lines += ["", "## The form of the answer", ""]
+    lines += ["", _FORM, ""]
     if request.answer_schema is None:
         lines.append("Text, as the prompt asks for it.")
     else:
         schema = json.dumps(request.answer_schema, indent=1, ensure_ascii=False)
-        lines += ["One JSON object that fits this JSON schema:", "", "```json", schema, "```"]
+        lines += [_JSON_FORM, "", "```json", schema, "```"]
     lines += ["", "---", "PROMPT"]
     for number, message in enumerate(request.messages, 1):
         lines += ["", f"<!-- message {number}, {message.role} -->", "", message.text]
     return "\n".join(lines) + "\n"
 
 
-def whole_answer(text: str) -> str | None:
+def whole_answer(text: str, *, formed: bool) -> str | None:
     """Return an answer that is whole, without its end mark, or None for half of one.
 
-    Whole is what ends with the line `<!-- end -->`, and one JSON value, alone or in a closed fence at the end.
+    Args:
+        text: What the file holds.
+        formed: Whether one JSON value was asked for; such a one is whole by itself, alone or in a closed fence
+            at the end. Any other text is whole when it ends with `<!-- end -->`.
     """
     stripped = text.strip()
     if stripped.endswith(END):
         return stripped.removesuffix(END).strip() or None
+    if not formed:
+        return None
     if _is_json(stripped):
         return stripped
     fence = _LAST_FENCE.search(stripped)
@@ -144,7 +153,7 @@ def _stem(request: ModelRequest) -> str:
     return f"{role}-{request.digest[:_DIGITS]}"
 
 
-def _read(path: Path) -> tuple[str | None, str]:
+def _read(path: Path, formed: bool) -> tuple[str | None, str]:
     try:
         if not path.is_file():
             return None, ""
@@ -157,8 +166,15 @@ def _read(path: Path) -> tuple[str | None, str]:
         return None, f"{path.name} cannot be read: {error.strerror}"
     if not text.strip():
         return None, f"{path.name} is empty"
-    answer = whole_answer(text)
+    answer = whole_answer(text, formed=formed)
     return answer, "" if answer is not None else f"{path.name} does not end with the line {END} yet"
+
+
+def _wants_json(page: Path) -> bool:
+    try:
+        return f"{_FORM}\n\n{_JSON_FORM}" in page.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return False
 
 
 def _is_json(text: str) -> bool:

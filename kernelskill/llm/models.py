@@ -10,7 +10,7 @@ from kernelskill.config import process_environment
 from kernelskill.errors import UsageError
 from kernelskill.llm.address import parse_address
 from kernelskill.llm.base import Model, ModelRequest, Reply
-from kernelskill.llm.budget import ModelBudget, ModelLimits
+from kernelskill.llm.budget import Leash, ModelBudget, ModelLimits
 from kernelskill.llm.keys import NO_KEY, find_key
 from kernelskill.llm.mailbox import Mailbox
 from kernelskill.llm.patience import patience_from
@@ -34,7 +34,7 @@ def open_model(spec: str, *, folder: Path | None = None) -> Model | None:
     Raises:
         UsageError: No model is spelled so, or one of its files or settings cannot be used.
     """
-    return _open(spec, AnswerFile(folder / ANSWERS) if folder is not None else None)
+    return _open(spec, AnswerFile(folder / ANSWERS) if folder is not None else None, Leash())
 
 
 def open_budgeted(spec: str, limits: ModelLimits, *, folder: Path | None = None) -> ModelBudget | None:
@@ -49,8 +49,12 @@ def open_budgeted(spec: str, limits: ModelLimits, *, folder: Path | None = None)
         UsageError: As for `open_model`, or money is limited and the model has no known price.
     """
     file = AnswerFile(folder / ANSWERS) if folder is not None else None
-    model = _open(spec, file)
-    return None if model is None else ModelBudget(model, limits, price=price_of(spec), file=file)
+    leash = Leash()
+    model = _open(spec, file, leash)
+    if model is None:
+        return None
+    leash.budget = ModelBudget(model, limits, price=price_of(spec), file=file)
+    return leash.budget
 
 
 def price_of(spec: str) -> Price | None:
@@ -79,14 +83,14 @@ def absolute_spec(spec: str, folder: Path) -> str:
     return spec.strip()
 
 
-def _open(spec: str, file: AnswerFile | None) -> Model | None:
+def _open(spec: str, file: AnswerFile | None, leash: Leash) -> Model | None:
     kind, rest = _split(spec)
     if kind == "none" and not rest:
         return None
-    model = _plain(kind, rest, file)
+    model = _plain(kind, rest, file, leash)
     if model is None and kind == "record":
         path, inner = _recorded(spec, rest)
-        model = _open(inner, AnswerFile(path))
+        model = _open(inner, AnswerFile(path), leash)
         if model is None:
             raise UsageError(f"{spec!r} records no model", remedy="name one behind the file")
     if model is None:
@@ -94,12 +98,12 @@ def _open(spec: str, file: AnswerFile | None) -> Model | None:
     return model if file is None else KeepingModel(model, file)
 
 
-def _plain(kind: str, rest: str, file: AnswerFile | None) -> Model | None:
+def _plain(kind: str, rest: str, file: AnswerFile | None, leash: Leash) -> Model | None:
     """Return a model that stands for itself."""
     if not rest:
         return None
     if kind == "openai":
-        return _openai(rest, file)
+        return _openai(rest, file, leash)
     if kind == "mailbox":
         return Mailbox(Path(rest))
     if kind == "replay":
@@ -109,7 +113,7 @@ def _plain(kind: str, rest: str, file: AnswerFile | None) -> Model | None:
     return None
 
 
-def _openai(text: str, file: AnswerFile | None) -> Model:
+def _openai(text: str, file: AnswerFile | None, leash: Leash) -> Model:
     environment = process_environment()
     address = parse_address(text, environment)
     key = find_key(address.host, environment)
@@ -123,7 +127,7 @@ def _openai(text: str, file: AnswerFile | None) -> Model:
     from kernelskill.llm.openai_client import OpenAIModel, ignore  # noqa: PLC0415 - the client is slow to load
 
     done = file.add if file is not None else ignore
-    return OpenAIModel(address, key, price=price, patience=patience, done=done)
+    return OpenAIModel(address, key, price=price, patience=patience, done=done, again=leash)
 
 
 def _split(spec: str) -> tuple[str, str]:

@@ -36,10 +36,16 @@ _HOPELESS = ("bad_key", "unknown_model")
 
 
 Done = Callable[[ModelRequest, Reply], None]
+Again = Callable[[ModelRequest, Usage], str]
 
 
 def ignore(_request: ModelRequest, _reply: Reply) -> None:
     """Do nothing with a reply."""
+
+
+def unlimited(_request: ModelRequest, _took: Usage) -> str:
+    """Name no limit."""
+    return ""
 
 
 class OpenAIModel:
@@ -51,6 +57,7 @@ class OpenAIModel:
         price: Of the model; None where it is not known.
         patience: Limits of waiting.
         done: Told each reply as soon as it is there, in the thread that got it.
+        again: Asked before another attempt, with what the last one took; names a limit to stop at.
 
     Raises:
         UsageError: The client cannot be made, for example because a proxy is set wrongly.
@@ -64,12 +71,14 @@ class OpenAIModel:
         price: Price | None = None,
         patience: Patience | None = None,
         done: Done = ignore,
+        again: Again = unlimited,
     ) -> None:
         self.name = address.model
         self._address = address
         self._key = key
         self._price = price
         self._done = done
+        self._again = again
         self._raised: list[KernelSkillError] = []
         self._patience = patience or Patience()
         self._places = threading.Semaphore(self._patience.parallel)
@@ -145,6 +154,7 @@ class OpenAIModel:
                 silence_s=patience.silence_s,
                 answer_s=patience.answer_s,
                 parallel=patience.parallel + 1,
+                surroundings=not self._address.on_this_machine,
             )
             return openai.OpenAI(
                 api_key=self._key.reveal() or _NO_KEY_NEEDED,
@@ -203,13 +213,16 @@ class OpenAIModel:
         """Ask until the form of the request suits the server; what suits is remembered."""
         shape = taken.shape or self._shape
         for _ in range(_MOST_SHAPES):
+            self._require_budget(request, taken)
             self._rest.wait(self._stop)
             taken.count += 1
             try:
                 found = attempt(self._client, self._address.model, request, shape)
             except AttemptFailed as error:
                 fault = error.fault
-                taken.usage += self._priced(usage_of_fault(fault, request))
+                taken.last = fault
+                taken.took = self._priced(usage_of_fault(fault, request))
+                taken.usage += taken.took
                 self._reached = self._reached or fault.kind != "unreachable" or fault.cut
                 following = (
                     shape.after_refusal(fault.refused, fault.parameter, request) if fault.refused else None
@@ -224,6 +237,19 @@ class OpenAIModel:
         raise AttemptFailed(
             Fault(kind="server", message="refuses every form of request", remedy="see docs/models.md")
         )
+
+    def _require_budget(self, request: ModelRequest, taken: _Taken) -> None:
+        if taken.last is None:
+            return
+        limit = self._again(request, taken.took)
+        if limit:
+            raise AttemptFailed(
+                Fault(
+                    kind="budget",
+                    message=f"{taken.last.message}; another attempt would pass the model's budget of {limit}",
+                    remedy="raise the limit and resume; everything answered so far is kept",
+                )
+            )
 
     def _try_plainer(self, shape: Shape, fault: Fault, request: ModelRequest, taken: _Taken) -> None:
         """Leave out what may break a server that fails again, though it has not named it."""
@@ -303,6 +329,9 @@ class _Taken:
 
     def __init__(self) -> None:
         self.usage = NO_USAGE
+        self.took = NO_USAGE
+        """What the last attempt took."""
+        self.last: Fault | None = None
         self.count = 0
         self.shape: Shape | None = None
         self.guessed = False

@@ -34,7 +34,9 @@ class _Bounded(httpx2.SyncByteStream):
         self._inner.close()
 
 
-def open_client(*, connect_s: float, silence_s: float, answer_s: float, parallel: int) -> httpx2.Client:
+def open_client(
+    *, connect_s: float, silence_s: float, answer_s: float, parallel: int, surroundings: bool
+) -> httpx2.Client:
     """Return a client whose requests end.
 
     Args:
@@ -42,6 +44,7 @@ def open_client(*, connect_s: float, silence_s: float, answer_s: float, parallel
         silence_s: Longest wait for the next bytes.
         answer_s: Longest time for a whole answer.
         parallel: Connections at once.
+        surroundings: Whether the environment's proxies and certificates count.
     """
 
     def bound(response: httpx2.Response) -> None:
@@ -53,5 +56,6 @@ def open_client(*, connect_s: float, silence_s: float, answer_s: float, parallel
         timeout=httpx2.Timeout(silence_s, connect=connect_s),
         limits=httpx2.Limits(max_connections=parallel, max_keepalive_connections=parallel),
         follow_redirects=False,
+        trust_env=surroundings,
         event_hooks={"response": [bound]},
     )

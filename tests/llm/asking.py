@@ -13,7 +13,7 @@ from typing import Any
 from kernelskill.llm.address import Address
 from kernelskill.llm.base import Message, ModelRequest
 from kernelskill.llm.keys import NO_KEY, Key
-from kernelskill.llm.openai_client import OpenAIModel
+from kernelskill.llm.openai_client import Again, OpenAIModel, unlimited
 from kernelskill.llm.patience import Patience
 
 QUICK = Patience(first_wait_s=0.02, longest_wait_s=0.1, silence_s=1.0, connect_s=2.0, answer_s=2.0)
@@ -56,8 +56,15 @@ def serving() -> Iterator[Server]:
         process.stdout.close()
 
 
-def model_at(scenario: str, *, key: Key = NO_KEY, patience: Patience = QUICK, name: str = "m") -> OpenAIModel:
-    return OpenAIModel(Address(model=name, url=f"{scenario}/v1"), key, patience=patience)
+def model_at(
+    scenario: str,
+    *,
+    key: Key = NO_KEY,
+    patience: Patience = QUICK,
+    name: str = "m",
+    again: Again = unlimited,
+) -> OpenAIModel:
+    return OpenAIModel(Address(model=name, url=f"{scenario}/v1"), key, patience=patience, again=again)
 
 
 def request(text: str = "hello", **fields: Any) -> ModelRequest:

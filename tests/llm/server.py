@@ -208,6 +208,14 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(self.event({"delta": {}, "finish_reason": "stop"}) + b"data: [DONE]\n\n")
         self.close_connection = True
 
+    def do_halves(self, _body, _value):
+        """A character in two chunks, and half of one."""
+        self.stream(
+            [{"delta": {"content": c}} for c in ("a \ud83d", "\ude80 b \ud83d c")]
+            + [{"finish_reason": "stop"}],
+            None,
+        )
+
     def do_html(self, _body, _value):
         self.page(200, "<html><head><title>Welcome</title></head><body>hi</body></html>")
 

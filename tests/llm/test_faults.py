@@ -244,6 +244,17 @@ def test_an_answer_that_reaches_its_limit_says_so(server: Server) -> None:
     assert reply.truncated
 
 
+def test_halves_of_characters_are_joined_or_replaced(server: Server) -> None:
+    reply = ask(server.scenario("halves"))
+    assert isinstance(reply, ModelAnswer)
+    assert reply.text == "a \U0001f680 b \ufffd c"
+    assert ModelAnswer.model_validate_json(reply.model_dump_json()) == reply
+
+
+def test_a_prompt_with_bytes_that_are_no_text_is_sent(server: Server) -> None:
+    assert isinstance(ask(server.scenario("ok"), text="int \udcff;"), ModelAnswer)
+
+
 def test_nobody_listens() -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))

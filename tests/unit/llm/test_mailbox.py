@@ -114,10 +114,10 @@ def test_whole_answers_are_taken_without_their_mark(
     tmp_path: Path, content: str, text: str, suffix: str
 ) -> None:
     box = Mailbox(tmp_path)
-    (pending,) = box.ask([request()])
+    (pending,) = box.ask([request(answer_schema=SCHEMA)])
     assert isinstance(pending, Pending)
     Path(pending.where.removesuffix(".answer.md") + suffix).write_bytes(content.encode())
-    (answer,) = box.ask([request()])
+    (answer,) = box.ask([request(answer_schema=SCHEMA)])
     assert isinstance(answer, ModelAnswer)
     assert answer.text == text
 
@@ -125,9 +125,24 @@ def test_whole_answers_are_taken_without_their_mark(
 @given(st.dictionaries(st.text(), st.text() | st.integers() | st.lists(st.text())), st.data())
 def test_no_part_of_a_json_answer_looks_whole(value: dict[str, object], data: st.DataObject) -> None:
     text = json.dumps(value)
-    assert whole_answer(text) == text
+    assert whole_answer(text, formed=True) == text
+    assert whole_answer(text, formed=False) is None
     cut = data.draw(st.integers(0, len(text) - 1))
-    assert whole_answer(text[:cut]) is None
+    assert whole_answer(text[:cut], formed=True) is None
+
+
+def test_a_block_of_json_is_not_the_end_of_a_text(tmp_path: Path) -> None:
+    box = Mailbox(tmp_path)
+    (pending,) = box.ask([request()])
+    assert isinstance(pending, Pending)
+    Path(pending.where).write_text('```json\n{"idea": "tile"}\n```\n')
+    assert isinstance(box.ask([request()])[0], Pending)
+    assert len(box.outstanding()) == 1
+    (formed,) = box.ask([request(answer_schema=SCHEMA)])
+    assert isinstance(formed, Pending)
+    Path(formed.where).write_text('```json\n{"idea": "tile"}\n```\n')
+    assert isinstance(box.ask([request(answer_schema=SCHEMA)])[0], ModelAnswer)
+    assert len(box.outstanding()) == 1
 
 
 def test_a_request_that_was_changed_by_hand_is_written_again(tmp_path: Path) -> None:
