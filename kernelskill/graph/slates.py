@@ -12,6 +12,9 @@ from kernelskill.schema.base import canonical_json, sha256_text
 from kernelskill.schema.event import Proposed
 from kernelskill.schema.proposal import Refusal, Slate
 
+LEAST_ANSWERED = 3
+"""Places of a model's answers: each of three specialists may have one, however small the slate."""
+
 
 def ranked_slate(context: RoundContext, state: RoundState) -> Slate:
     """Rank all that is offered in a turn; the same turn of the same run always gives the same slate."""
@@ -33,7 +36,7 @@ def ranked_slate(context: RoundContext, state: RoundState) -> Slate:
             [p for p in proposals if (p.origin != "model") is mechanical],
             {base: d.bottlenecks for base, d in diagnoses.items()},
             contexts,
-            take=context.config.slate,
+            take=context.config.slate if mechanical else max(context.config.slate, LEAST_ANSWERED),
             rng=_draws(context, number, turn, mechanical=mechanical),
             potentials={base: outcomes.potentials_of(context, base) for base in diagnoses},
         )

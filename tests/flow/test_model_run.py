@@ -81,7 +81,12 @@ SCRIPT = {
         {"role": "repair", "text": MENDED},
     ],
 }
-SHORT = SETTINGS.replace("rounds = 2", "rounds = 1").replace("points = 2", "points = 0") + "trials = 1\nconfirm = false\n"
+SHORT = (
+    SETTINGS.replace("rounds = 2", "rounds = 1")
+    .replace("slate = 3", "slate = 1")
+    .replace("points = 2", "points = 0")
+    + "trials = 1\nconfirm = false\n"
+)
 
 
 def program(*arguments: object, cwd: Path) -> tuple[int, str, str]:
