@@ -115,12 +115,12 @@ def judged(row: PatternRecord, table: dict[str, list[str]]) -> bool:
 
 
 def read_records(files: Sequence[Path]) -> list[PatternRecord]:
-    """Read records; the last line of one pattern counts."""
+    """Read records; the last line of one pattern counts, of each kind of device."""
     rows = {}
     for file in files:
         for line in file.read_text(encoding="utf-8").splitlines():
             row = PatternRecord.model_validate_json(line)
-            rows[row.name] = row
+            rows[row.name, row.profile.source if row.profile is not None else ""] = row
     return list(rows.values())
 
 
