@@ -196,12 +196,14 @@ def _busy(status: int, named: str, shown: str, headers: Mapping[str, str]) -> Fa
     if _CONTEXT.search(named):
         return _overflow(shown)
     what = "limits the rate of requests" if status == 429 else "failed"
+    after_s = wait_asked_for(headers, now=time.time())
+    asks = f"; it asks to wait {after_s:.0f} s" if after_s is not None and after_s >= 1 else ""
     return Fault(
         kind="server",
-        message=f"{what} {shown}",
+        message=f"{what} {shown}{asks}",
         remedy="try again later, or ask with fewer requests at once (KERNELSKILL_MODEL_PARALLEL=1)",
         again=headers.get("x-should-retry", "").lower() != "false",
-        after_s=wait_asked_for(headers, now=time.time()),
+        after_s=after_s,
         broken_form=status >= 500,
     )
 

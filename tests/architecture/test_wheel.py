@@ -41,6 +41,7 @@ def test_the_wheel_carries_its_data(wheel: Path) -> None:
         "kernelskill/_data/prompts/README.md",
         "kernelskill/_data/experience_pool/README.md",
         "kernelskill/hardware/gpus.toml",
+        "kernelskill/llm/prices.toml",
         "kernelskill/backends/recorder/main.cpp",
     ):
         assert needed in names, needed

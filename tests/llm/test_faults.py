@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from kernelskill.errors import UsageError
 from kernelskill.llm.base import ModelAnswer, ModelFailure, Reply
 from kernelskill.llm.keys import Key
 from kernelskill.llm.models import open_model
@@ -66,7 +67,7 @@ def test_what_passes_is_tried_again(server: Server, behaviours: str, requests: i
     ("behaviour", "kind", "says", "requests"),
     [
         ("rate", "server", "limits the rate of requests (429): Rate limit reached after 6 attempts", 6),
-        ("rate=9999", "server", "limits the rate", 1),
+        ("rate=9999", "server", "Rate limit reached; it asks to wait 9999 s", 1),
         ("500", "server", "failed (500): internal error after 6 attempts", 6),
         ("html502", "server", "failed (502): 502 Bad Gateway", 6),
         ("cut", "unreachable", "broke off in the middle of an answer", 6),
@@ -253,6 +254,18 @@ def test_halves_of_characters_are_joined_or_replaced(server: Server) -> None:
 
 def test_a_prompt_with_bytes_that_are_no_text_is_sent(server: Server) -> None:
     assert isinstance(ask(server.scenario("ok"), text="int \udcff;"), ModelAnswer)
+
+
+def test_a_server_on_this_machine_needs_no_proxy(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    assert isinstance(ask(server.scenario("ok")), ModelAnswer)
+
+
+def test_a_proxy_that_cannot_be_used_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", "gopher://proxy.example")
+    with pytest.raises(UsageError, match=r"no client for host\.example can be made") as caught:
+        open_model("openai:m@https://host.example/v1")
+    assert "HTTPS_PROXY" in caught.value.remedy
 
 
 def test_nobody_listens() -> None:

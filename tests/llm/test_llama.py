@@ -14,9 +14,13 @@ from kernelskill.llm.models import open_model
 from kernelskill.llm.outlook import look_at_model
 from tests.llm.asking import request
 
-pytestmark = pytest.mark.skipif(
-    find_spec("xllamacpp") is None or find_spec("gguf") is None, reason="xllamacpp and gguf are not installed"
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        find_spec("xllamacpp") is None or find_spec("gguf") is None,
+        reason="xllamacpp and gguf are not installed",
+    ),
+]
 SCHEMA = {
     "type": "object",
     "properties": {
