@@ -3,12 +3,14 @@
 python benchmarks/emulation/diagnoses.py [--device emulated] [--only NAME ...] [--out FILE] [--seconds 140]
 
 The record holds the figures of every pattern, one JSON line each; it is gone on with where it stopped, and
-`python benchmarks/emulation/diagnoses.py --judge FILE...` diagnoses recorded figures again, with no device.
+`python benchmarks/emulation/diagnoses.py --judge FILE...` diagnoses recorded figures again, with no device;
+then `--out` takes what was said of each.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import tempfile
 import time
@@ -16,7 +18,7 @@ import tomllib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from records import PATTERNS, PatternRecord
+from records import PATTERNS, Answer, PatternRecord
 
 from kernelskill.config import RunConfig
 from kernelskill.errors import KernelSkillError
@@ -47,8 +49,14 @@ def main() -> int:
     else:
         rows = collected(names, given.device, given.out, time.monotonic() + given.seconds)
     answers = [judged(row, known[row.name]) for row in rows]
-    print(f"{sum(answers)} of {len(answers)} first diagnoses are right")
-    return 0 if answers and sum(answers) >= BAR * len(answers) else 1
+    right = sum(answer.right for answer in answers)
+    print(f"{right} of {len(answers)} first diagnoses are right")
+    if given.judge and given.out is not None:
+        listed = [answer.model_dump(mode="json") for answer in answers]
+        given.out.write_text(
+            json.dumps({"right": right, "patterns": listed}, indent=1) + "\n", encoding="utf-8"
+        )
+    return 0 if answers and right >= BAR * len(answers) else 1
 
 
 def allowed() -> dict[str, dict[str, list[str]]]:
@@ -98,11 +106,11 @@ def files_of(name: str, folder: Path) -> tuple[Path, Path]:
     return PATTERNS / "patterns.cu", tests
 
 
-def judged(row: PatternRecord, table: dict[str, list[str]]) -> bool:
+def judged(row: PatternRecord, table: dict[str, list[str]]) -> Answer:
     """Print what is said about one pattern and return whether that is right."""
     if row.profile is None:
         print(f"  x {row.name}: {row.error}", flush=True)
-        return False
+        return Answer(name=row.name, right=False, said=(), error=row.error)
     found = diagnose(row.profile, row.roofline)
     kinds = [limit.kind.value for limit in found]
     first = kinds[0] if kinds else "nothing"
@@ -111,7 +119,7 @@ def judged(row: PatternRecord, table: dict[str, list[str]]) -> bool:
     wanted = "" if right else f"; may be {', '.join(table['first'])}"
     said = ", ".join(kinds[:4]) or "nothing"
     print(f"  {'+' if right else '-'} {row.name}: {said}{wanted}{lacking}", flush=True)
-    return right
+    return Answer(name=row.name, right=right, said=tuple(kinds), conditions=row.profile.conditions)
 
 
 def read_records(files: Sequence[Path]) -> list[PatternRecord]:

@@ -71,6 +71,17 @@ class PatternRecord(Record):
     error: str = ""
 
 
+class Answer(Record):
+    """What was said of a kernel with a known fault."""
+
+    name: str
+    right: bool
+    said: tuple[str, ...]
+    """Kinds of limits, the first diagnosis first."""
+    conditions: Conditions | None = None
+    error: str = ""
+
+
 def request_of(
     loaded: LoadedTask,
     source: str,

@@ -18,8 +18,10 @@ terms that are close to one another add up a little, as they do on a GPU. The te
     latency  waves of blocks * (slow loads in a row * their latency + other cycles of a warp)
 
 Throughput terms are divided by the share of multiprocessors that have work in the last wave.
-Constants are the hardware's documented rates, or latencies measured on an H200 with plain kernels (a
-pointer chase, a sum by one atomic a thread); none is fitted to a kernel by name.
+Constants are the hardware's documented rates, or were measured on an H200 with kernels of one kind each: a
+pointer chase, sums and counts by atomics, stores a column apart, grids of small blocks. Some of those kernels
+are in the core suite, so its own estimates are no blind test of them; `benchmarks/emulation` shows how good
+the order of variants is.
 """
 
 from __future__ import annotations
