@@ -37,6 +37,9 @@ def test_a_kernel_is_diagnosed_and_compared_with_a_rewrite(tmp_path: Path) -> No
         "--json",
     ]
     (compared,) = json.loads(optimised(*both, cwd=tmp_path).stdout)
+    doubles = {row["name"]: (row["before"], row["after"]) for row in compared["instructions"]}
+    assert doubles["all"][0] > doubles["all"][1] > 0
+    assert doubles["fp64"][0] > 0 == doubles["fp64"][1]
     registers = next(f for f in compared["figures"] if f["name"] == "registers")
     assert registers["before"] > 0
     assert registers["ratio"] == pytest.approx(registers["after"] / registers["before"])
@@ -65,6 +68,8 @@ def test_a_report_needs_no_gpu_and_no_test(tmp_path: Path) -> None:
         (["--import", "none.csv"], "cannot read 'none.csv'"),
         (["--import", "kernel.cu"], "holds no profiled kernel"),
         (["--compare", "a.json", "b.json"], "'a.json' is no profile"),
+        (["--compare", "a.json", "kernel.cu", "--sass"], "--sass needs the machine code of two kernels"),
+        (["kernel.cu", "-t", "test.py", "--sass"], "--sass needs the machine code of two kernels"),
     ],
 )
 def test_wrong_use_is_one_line_and_a_remedy(arguments: list[str], message: str, tmp_path: Path) -> None:

@@ -56,6 +56,7 @@ def test_the_events_tell_the_run_in_order(work: Path) -> None:
         "judged",
         "learned",
         "round_finished",
+        "observed",
         "confirmed",
         "run_finished",
     ]
@@ -90,7 +91,11 @@ def test_the_report_has_everything_a_reader_needs(report: str) -> None:
     assert "```diff" in section(report, "Accepted changes")
     assert "alias" in section(report, "Assumptions") or "overlap" in section(report, "Assumptions")
     assert section(report, "Not verified").strip()
+    assert re.search(
+        r"\| (up|down|same) \| (\d+ of \d+|not observed) \|", section(report, "What skills predicted")
+    )
     conditions = section(report, "Conditions")
+    assert "| ceilings | data sheet |" in conditions
     for word in ("emulated:h200", "NVIDIA H200", "compiler", "kernelskill", "Python", "Linux", "estimated"):
         assert word in conditions
     assert "nvcc" in section(report, "Reproduce")
@@ -149,6 +154,7 @@ def test_the_folder_can_be_read_anywhere(work: Path, tmp_path: Path) -> None:
     assert figures["improved"] is True
     assert figures["evidence"] == "estimated"
     assert figures["accepted"]
+    assert any(row["observed"] for row in figures["predictions"])
     assert all((tmp_path / "elsewhere" / name).is_file() for name in figures["files"])
 
 

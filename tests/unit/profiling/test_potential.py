@@ -1,8 +1,8 @@
 import pytest
 
-from kernelskill.profiling.potential import LEAST_DISTANCE, plain_name, potentials
+from kernelskill.profiling.potential import LEAST_DISTANCE, hot_kernels, plain_name, potentials
 from kernelskill.schema.device import Conditions
-from kernelskill.schema.profile import KernelProfile, Profile
+from kernelskill.schema.profile import KernelProfile, Profile, Roofline
 
 
 def kernel(name: str, share: float, **metrics: float) -> KernelProfile:
@@ -45,3 +45,37 @@ def test_instances_of_one_template_count_together_and_what_is_unknown_is_far_fro
 
 def test_plain_names() -> None:
     assert [plain_name(n) for n in ("k", "void a::k<int, 4>", "k(float *, int)", "a::b::k")] == ["k"] * 4
+
+
+def standing(fraction: float, case: int = 0) -> Roofline:
+    return Roofline(
+        case=case, bytes=1, flops=None, time_ms=1, floor_ms=fraction, bound="memory", fraction=fraction,
+        bytes_per_s=1, flops_per_s=None, ceiling_bytes_per_s=1, ceiling_flops_per_s=1, source="cost",
+    )  # fmt: skip
+
+
+def test_what_each_kernel_could_win_follows_amdahls_law() -> None:
+    both = profile(
+        kernel("hot", 0.6, estimate__dram_pct=50.0), kernel("cold", 0.4, estimate__latency_pct=95.0)
+    )
+    hot, cold = hot_kernels(both)
+    assert (hot.winnable, hot.speedup) == (pytest.approx(0.3), pytest.approx(1 / 0.7))
+    assert (cold.winnable, cold.speedup) == (pytest.approx(0.4), pytest.approx(1 / 0.6))
+    assert cold.speedup_together == pytest.approx(1 / 0.3)
+    assert hot.known
+    assert cold.known
+
+
+def test_no_more_is_won_in_all_than_the_roof_leaves() -> None:
+    both = profile(kernel("hot", 0.6), kernel("cold", 0.4))
+    hot, cold = hot_kernels(both, standing(0.7))
+    assert hot.winnable == pytest.approx(0.3)
+    assert cold.speedup_together == pytest.approx(1 / 0.7)
+    assert hot_kernels(both, standing(0.7, case=1))[0].winnable == pytest.approx(0.6)
+
+
+def test_without_counters_a_kernels_distance_is_unknown_unless_it_is_alone() -> None:
+    hot, _ = hot_kernels(profile(kernel("hot", 0.6), kernel("cold", 0.4), source="static"))
+    assert (hot.known, hot.winnable) == (False, pytest.approx(0.6))
+    (alone,) = hot_kernels(profile(kernel("k", 1.0), source="static"), standing(0.25))
+    assert (alone.known, alone.winnable) == (True, pytest.approx(0.75))

@@ -2,7 +2,7 @@ import pytest
 
 from kernelskill.backends.base import ProfileRun
 from kernelskill.hardware.gpus import find_gpu
-from kernelskill.profiling.profile import join_profile
+from kernelskill.profiling.profile import join_profile, with_measured_shares
 from kernelskill.profiling.roofline import roofline
 from kernelskill.schema.build import Build, KernelResources
 from kernelskill.schema.device import Conditions
@@ -100,3 +100,23 @@ def test_the_roofline_counts_buffers_else() -> None:
 def test_the_roofline_may_know_nothing() -> None:
     line = roofline(CASE, None, None, timing(1.0), GPU)
     assert (line.bound, line.source, line.fraction, line.floor_ms) == ("unknown", "none", None, None)
+
+
+def test_shares_that_were_measured_take_the_place_of_guesses_only() -> None:
+    guessed = join(ProfileRun(source="static", kernels=(), unavailable="ncu was not found"))
+    measured = with_measured_shares(guessed, {"ns::hot<int>": 0.2, "ns::cold<int>": 0.8}, 3.0)
+    assert [(each.kernel, each.time_share) for each in measured.kernels] == [
+        ("ns::cold<int>", 0.8),
+        ("ns::hot<int>", 0.2),
+    ]
+    assert measured.duration_ms == 3.0
+    assert with_measured_shares(guessed, {"ns::hot<int>": 1.0}, None).kernels == guessed.kernels
+    counted = measured.model_copy(update={"source": "ncu"})
+    assert with_measured_shares(counted, {"ns::hot<int>": 1.0, "ns::cold<int>": 0.0}, 9.0) == counted
+
+
+def test_the_roofline_says_whether_its_ceilings_were_measured() -> None:
+    assert roofline(CASE, None, 1e6, timing(1.0), GPU).ceilings == "data sheet"
+    own = GPU.model_copy(update={"ceilings": "measured", "copy_bytes_per_s": 4e12})
+    line = roofline(CASE, Cost(bytes=4e9), None, timing(2.0), own)
+    assert (line.ceilings, line.fraction) == ("measured", pytest.approx(0.5))
