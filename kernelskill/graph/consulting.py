@@ -62,7 +62,7 @@ def consult(state: RoundState, runtime: Runtime[RoundContext]) -> RoundState:
     context, first = runtime.context, not state["slate"]
     if state["combining"] or (context.is_spent() and not first):
         return {"fresh": False}
-    turn = 0 if first else state["turn"] + 1
+    turn = 0 if first else state.get("turn", 0) + 1
     pending = _converse(context, state)
     proposals = _new_proposals(context, state, turn)
     if pending and not proposals and not first:
@@ -83,14 +83,14 @@ def opening_questions(context: RoundContext, state: RoundState) -> list[Question
 def _converse(context: RoundContext, state: RoundState) -> list[Pending]:
     """Ask until only what is handed over is left; bad answers are fed back once."""
     number = state["round"]
-    if context.config.keep_exact or context.is_spent():
+    if context.config.keep_exact:
         return []
     pending: dict[str, Pending] = {}
     done: set[str] = set()
     while True:
         questions = {q.digest: q for q in (*asked_in(context, number), *_further(context, state))}
         news = [q for digest, q in questions.items() if digest not in done]
-        if not news:
+        if not news or context.is_spent():
             return list(pending.values())
         done.update(question.digest for question in news)
         pending.update({reply.request: reply for reply in ask(context, news)})

@@ -109,7 +109,7 @@ def policy(state: RoundState, runtime: Runtime[RoundContext]) -> RoundState:
             policy=slate.policy,
             chosen=chosen,
             offered=len(slate.ranked),
-            turn=state["turn"],
+            turn=state.get("turn", 0),
         )
     )
     return {"slate": slate.id, "pending": list(chosen)}

@@ -18,7 +18,8 @@ LEAST_ANSWERED = 3
 
 def ranked_slate(context: RoundContext, state: RoundState) -> Slate:
     """Rank all that is offered in a turn; the same turn of the same run always gives the same slate."""
-    number, turn = state["round"], state["turn"]
+    # A run that was begun by an earlier version has no turns in its checkpoint.
+    number, turn = state["round"], state.get("turn", 0)
     # A round's own slate keeps the name that it had before rounds had turns.
     parts = [context.run_id, number, "turn", turn] if turn else [context.run_id, number]
     identity = sha256_text(canonical_json(parts))[:16]

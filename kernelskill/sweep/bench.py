@@ -10,6 +10,7 @@ from pydantic import Field, ValidationError
 
 from kernelskill.config import RunConfig
 from kernelskill.errors import (
+    AnswersWaiting,
     ArtifactCorrupt,
     JobsWaiting,
     KernelSkillError,
@@ -67,6 +68,10 @@ class BenchRow(Record):
     cases: tuple[BenchCase, ...] = ()
     device_seconds: float = 0.0
     seconds: float = 0.0
+    tokens: int = 0
+    """Asked of and answered by a model."""
+    cost_usd: float | None = 0.0
+    """None where no price is known."""
 
     @property
     def quotient(self) -> float | None:
@@ -125,18 +130,23 @@ def run_bench(
     Raises:
         RunInterrupted: The user stopped; the rows so far are kept.
         UsageError: `out` holds another bench, or no task has a name that was asked for.
+        AnswersWaiting: A model has answers to give before some tasks can go on; the others are done.
         ToolchainError: A compiler or device is missing, for every task alike.
         ArtifactCorrupt: An earlier `results.json` cannot be read.
     """
     _require_known(suite, options.only)
     results = _read(out, suite, options)
     done = {row.task: row for row in results.rows}
+    waiting: list[AnswersWaiting] = []
     for entry in suite.entries:
         if options.only and entry.name not in options.only:
             continue
         if entry.name not in done:
             try:
                 row, view = _run_task(entry, options.config, out / entry.name, sinks(entry.name), stop)
+            except AnswersWaiting as missing:
+                waiting.append(missing)  # the others can still be asked for theirs
+                continue
             except RunInterrupted:
                 raise RunInterrupted(
                     "interrupted", remedy=f"the same command with --out {out} goes on from here"
@@ -146,6 +156,12 @@ def run_bench(
             write_atomically(out / RESULTS_FILE, results.model_dump_json(indent=1).encode())
             done[entry.name] = row
         row_done(done[entry.name])
+    if waiting:
+        tasks = f"{len(waiting)} task{'s wait' if len(waiting) > 1 else ' waits'} for a model's answers"
+        raise AnswersWaiting(
+            f"{tasks}; of the first, {waiting[0].message}",
+            remedy=f"write them; the same command with --out {out} goes on from here",
+        )
     return results
 
 
@@ -178,6 +194,8 @@ def row_of(task: str, view: RunView) -> BenchRow:
         ),
         device_seconds=view.state.spend.device_seconds,
         seconds=view.state.spend.seconds,
+        tokens=view.usage[-1].input_tokens + view.usage[-1].output_tokens if view.usage else 0,
+        cost_usd=view.usage[-1].cost_usd if view.usage else 0.0,
     )
 
 
@@ -188,7 +206,7 @@ def _run_task(
         session = _open(entry, config, out, sinks, stop)
         with session:
             view = session.run()
-    except (RunInterrupted, ToolchainError, JobsWaiting):
+    except (RunInterrupted, ToolchainError, JobsWaiting, AnswersWaiting):
         raise
     except KernelSkillError as error:
         # One task that cannot be used must not end the whole sweep; its row says why.

@@ -188,3 +188,19 @@ def test_a_dry_run_asks_nobody_and_leaves_nothing(work: Path, tmp_path: Path) ->
     assert not (work / "kernelskill-runs").exists()
     code, _, err = program("run", "kernel.cu", "-t", "test.py", "--dry-run", cwd=work)
     assert (code, "no model is set" in err) == (2, True)
+
+
+def test_a_bench_shows_a_table_for_each_model_and_waits_for_a_mailbox(work: Path) -> None:
+    shutil.copytree(work, work / "suite" / "means", ignore=shutil.ignore_patterns("out", "suite", "*.toml"))
+    device = ("--device", f"replay:{work / 'out'}", "--no-learn", "--out", "bench")
+    models = ("--model", "scripted:script.yaml", "--model", "none")
+    code, out, err = program("bench", "suite", *models, *device, cwd=work)
+    assert (code, err) == (0, "")
+    assert out.count("1 of 1 improved") == 2
+    assert re.search(r"^[\d,]+ tokens, 0\.00 USD$", out, re.MULTILINE)
+    assert (work / "bench" / "1-scripted-script.yaml" / "results.json").is_file()
+    assert (work / "bench" / "2-none" / "results.json").is_file()
+    code, _, err = program("bench", "suite", "--model", "mailbox:post", *device, cwd=work)
+    assert code == 5
+    assert "1 task waits for a model's answers; of the first, 3 answers of the model are missing" in err
+    assert not (work / "bench" / "results.json").exists()
