@@ -91,6 +91,6 @@ def _from_keyring(host: str) -> str | None:
         return None
     try:
         found = keyring.get_password(KEYRING_SERVICE, host)
-    except (errors.KeyringError, RuntimeError, OSError):
+    except (errors.KeyringError, RuntimeError, OSError, ImportError, AttributeError, ValueError):
         return None
     return str(found) if found else None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -16,6 +15,8 @@ from kernelskill.llm.faults import AttemptFailed, Fault, fault_of, malformed, re
 from kernelskill.llm.shape import Shape
 from kernelskill.llm.tokens import estimate_text, estimate_tokens
 
+_THINKS, _THOUGHT = "<think>", "</think>"
+"""Around the thinking of models whose server does not take it out; some begin inside it."""
 _LONGEST_TEXT = 8 << 20
 """Characters of an answer that are read; no model says more."""
 
@@ -37,6 +38,15 @@ class Attempt:
     def began(self) -> bool:
         """Whether any of the answer has come."""
         return bool(self.text or self.hidden or self.declined or self.finish)
+
+    @property
+    def answer(self) -> str:
+        """What was said, without thinking that a server left in it."""
+        said = "".join(self.text)
+        _, mark, after = said.rpartition(_THOUGHT)
+        if mark:
+            return after.lstrip()
+        return "" if said.lstrip().startswith(_THINKS) else said
 
     def usage(self, request: ModelRequest) -> Usage:
         """Return the tokens as reported, or counted by length where nobody said."""
@@ -101,7 +111,7 @@ def _read_stream(chunks: Iterable[ChatCompletionChunk], found: Attempt) -> None:
             continue
         delta = getattr(choice, "delta", None)
         _take_parts(delta, found)
-        size += len(_string(delta, "content"))
+        size += len(_words(delta, "content"))
         found.finish = _string(choice, "finish_reason") or found.finish
         if size > _LONGEST_TEXT:
             raise AttemptFailed(malformed("does not end its answer", again=False))
@@ -124,7 +134,7 @@ def _take_parts(part: object, found: Attempt) -> None:
         ("reasoning_content", found.hidden),
         ("reasoning", found.hidden),
     ):
-        text = _string(part, name)
+        text = _words(part, name)
         if text:
             kept.append(text)
 
@@ -148,7 +158,7 @@ def _fault_in(found: Attempt) -> Fault | None:
         return malformed("sent an empty answer")
     if not found.finish:
         return unreachable("broke off in the middle of an answer", cut=True)
-    if "".join(found.text).strip():
+    if found.answer.strip():
         return None
     if found.finish == "length":
         return malformed(
@@ -167,8 +177,15 @@ def _first(choices: object) -> object | None:
     return None
 
 
+def _words(holder: object, name: str) -> str:
+    """Return a text, or the texts of a list of parts, as some servers send them."""
+    value = getattr(holder, name, None)
+    if not isinstance(value, list):
+        return value if isinstance(value, str) else ""
+    texts = [part.get("text") for part in value if isinstance(part, dict)]
+    return "".join(text for text in texts if isinstance(text, str))
+
+
 def _string(holder: object, name: str) -> str:
-    value = None
-    with suppress(AttributeError):
-        value = getattr(holder, name)
+    value = getattr(holder, name, None)
     return value if isinstance(value, str) else ""

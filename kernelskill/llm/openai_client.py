@@ -204,7 +204,7 @@ class OpenAIModel:
         return ModelAnswer(
             request=request.digest,
             model=self.name,
-            text=self._key.clean_answer("".join(found.text)),
+            text=self._key.clean_answer(found.answer),
             usage=taken.usage + self._priced(found.usage(request)),
             truncated=found.finish == "length",
         )

@@ -208,6 +208,19 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(self.event({"delta": {}, "finish_reason": "stop"}) + b"data: [DONE]\n\n")
         self.close_connection = True
 
+    def do_thinking(self, _body, value):
+        texts = {
+            "whole": "<think>\nint a;\n</think>\n\nint b;",
+            "begun": "int a;\n</think>\nint b;",
+            "cut": "<think>\nint a;",
+        }
+        finish = "length" if value == "cut" else "stop"
+        self.stream([{"delta": {"content": texts[value]}, "finish_reason": finish}], None)
+
+    def do_parts(self, _body, _value):
+        parts = [{"type": "thinking", "thinking": [{"text": "hm"}]}, {"type": "text", "text": "int b;"}]
+        self.stream([{"delta": {"content": parts}, "finish_reason": "stop"}], None)
+
     def do_halves(self, _body, _value):
         """A character in two chunks, and half of one."""
         self.stream(

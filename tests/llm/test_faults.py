@@ -77,6 +77,7 @@ def test_what_passes_is_tried_again(server: Server, behaviours: str, requests: i
         ("empty", "malformed", "sent an empty answer", 6),
         ("strange", "malformed", "sent an empty answer", 6),
         ("think", "malformed", "used its whole limit of output tokens", 1),
+        ("thinking=cut", "malformed", "used its whole limit of output tokens", 1),
         ("html", "unreachable", "sent a web page instead of an answer", 1),
         ("html404", "unreachable", "has no chat completions at this address (404)", 1),
         ("redirect", "unreachable", "redirects (307)", 1),
@@ -243,6 +244,13 @@ def test_an_answer_that_reaches_its_limit_says_so(server: Server) -> None:
     reply = ask(server.scenario("long"))
     assert isinstance(reply, ModelAnswer)
     assert reply.truncated
+
+
+@pytest.mark.parametrize("behaviour", ["thinking=whole", "thinking=begun", "parts"])
+def test_thinking_is_no_part_of_the_answer(server: Server, behaviour: str) -> None:
+    reply = ask(server.scenario(behaviour))
+    assert isinstance(reply, ModelAnswer), reply
+    assert reply.text == "int b;"
 
 
 def test_halves_of_characters_are_joined_or_replaced(server: Server) -> None:

@@ -1,4 +1,7 @@
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -77,6 +80,15 @@ def test_a_password_in_a_url_is_refused_and_not_shown() -> None:
     assert "hunter2" not in caught.value.message + caught.value.remedy + repr(caught.value)
 
 
+def test_naming_a_model_does_not_load_a_client() -> None:
+    code = (
+        "import sys; from kernelskill.llm.models import open_model; open_model('none');"
+        "print(sorted({'openai', 'httpx2', 'tenacity', 'keyring'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
 def test_none_is_no_model() -> None:
     assert open_model("none") is None
 
@@ -96,6 +108,34 @@ def test_keys_come_from_the_environment_and_hide() -> None:
     assert find_key("host", {"OPENAI_API_KEY": ""}) is NO_KEY
     with pytest.raises(TypeError, match="not written"):
         __import__("pickle").dumps(key)
+
+
+@pytest.mark.parametrize(
+    ("body", "shown"),
+    [
+        ("return 'sk-of-' + service + '-' + user", "Key from the keyring sk-of-kernelskill-host.example"),
+        ("raise errors.KeyringError('locked')", "Key from nowhere"),
+        ("raise ModuleNotFoundError('no backend')", "Key from nowhere"),
+        ("return None", "Key from nowhere"),
+    ],
+)
+def test_a_keyring_is_asked_where_there_is_one(tmp_path: Path, body: str, shown: str) -> None:
+    package = tmp_path / "keyring"
+    package.mkdir()
+    (package / "errors.py").write_text("class KeyringError(Exception):\n    pass\n")
+    (package / "__init__.py").write_text(
+        f"from keyring import errors\n\ndef get_password(service, user):\n    {body}\n"
+    )
+    code = "from kernelskill.llm.keys import find_key as f; k = f('host.example', {}); print(k, k.reveal())"
+    path = os.pathsep.join([str(tmp_path), *sys.path])
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "PYTHONPATH": path},
+    )
+    assert done.stdout.strip() == shown
 
 
 @pytest.mark.parametrize("secret", ["two words here", "sk-\u00fcber", "sk-\x07bell"])
