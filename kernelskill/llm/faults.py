@@ -11,6 +11,7 @@ from collections.abc import Mapping
 import openai
 
 from kernelskill.llm.base import FailureKind
+from kernelskill.llm.shape import leaves_room
 from kernelskill.schema.base import Record
 
 _CONTEXT = re.compile(
@@ -157,8 +158,8 @@ def _permanent(status: int, named: str, shown: str) -> Fault | None:
         )
     if _REFUSAL.search(named) and status in (400, 403, 422):
         return Fault(kind="refusal", message=f"declined to answer {shown}", remedy=_OTHER_MODEL)
-    if status in (400, 413, 422) and _CONTEXT.search(named) and "max_" not in named:
-        return _overflow(shown)
+    if status in (400, 413, 422) and _CONTEXT.search(named):
+        return None if leaves_room(named) else _overflow(shown)
     if status == 413:
         return _overflow(shown)
     if status in (401, 403) or (status == 400 and _BAD_KEY.search(named)):

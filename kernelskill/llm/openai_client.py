@@ -271,7 +271,7 @@ class OpenAIModel:
         if taken.guessed:
             self._guesses += 1
         if not taken.guessed or self._guesses >= _GUESSES_TO_LEARN:
-            self._shape = shape
+            self._shape = shape.model_copy(update={"room": None})
             self._shape_proven = shape.form
 
     def _failure(self, request: ModelRequest, fault: Fault, taken: _Taken) -> ModelFailure:

@@ -21,8 +21,12 @@ _LIMIT_TOO_LARGE = re.compile(r"too large|too high|at most|exceeds?|maximum|must
 _AT_MOST = re.compile(
     r"(?:at most|less than or equal to|<=|maximum (?:value )?(?:is|of)) *\(?(\d{2,9})", re.I
 )
-_CONTEXT = re.compile(
-    r"maximum context length is (\d+) tokens.*?(\d+) (?:input|prompt)? ?tokens", re.I | re.S
+_ROOM = (
+    re.compile(r"maximum context length is (\d+) tokens.{0,200}?(\d+) (?:input|prompt) tokens", re.I | re.S),
+    re.compile(
+        r"maximum context length is (\d+) tokens.{0,200}?(\d+) (?:tokens )?(?:in|from) the (?:input |text )?messages",
+        re.I | re.S,
+    ),
 )
 _LEAST_OUTPUT = 256
 """An answer of fewer tokens than this is of no use."""
@@ -39,12 +43,15 @@ class Shape(Record):
     limit_swapped: bool = False
     longest_output: int | None = None
     """The most output tokens that the server grants, where it has said so."""
+    room: int | None = None
+    """The output tokens for which there is room behind this one prompt."""
     system: bool = True
     """Whether there may be a message of the role `system`."""
 
     def output_tokens(self, request: ModelRequest) -> int:
         """Return the limit of output tokens that is asked for."""
-        return min(request.max_output_tokens, self.longest_output or request.max_output_tokens)
+        limits = (request.max_output_tokens, self.longest_output, self.room)
+        return min(limit for limit in limits if limit is not None)
 
     def arguments(self, model: str, request: ModelRequest) -> dict[str, Any]:
         """Return the arguments of the chat completion."""
@@ -73,6 +80,10 @@ class Shape(Record):
         """
         said = f"{parameter} {message}"
         formed = request.answer_schema is not None and self.form != "words"
+        room = room_for_answer(said)
+        if room is not None:
+            fits = _LEAST_OUTPUT <= room < self.output_tokens(request)
+            return self.model_copy(update={"room": room}) if fits else None
         if _LIMIT.search(said):
             return self._with_other_limit(said, request)
         if self.stream and self.stream_usage and "stream_options" in said:
@@ -150,10 +161,22 @@ def is_strict(schema: Any) -> bool:
     return all(is_strict(part) for part in schema.values())
 
 
+def room_for_answer(said: str) -> int | None:
+    """Return how many output tokens fit behind a prompt, where a server says how long that and its context are."""
+    for pattern in _ROOM:
+        found = pattern.search(said)
+        if found:
+            return int(found[1]) - int(found[2])
+    return None
+
+
+def leaves_room(said: str) -> bool:
+    """Return whether a server that finds a request too long could take it with a shorter answer."""
+    room = room_for_answer(said)
+    return room is not None and room >= _LEAST_OUTPUT
+
+
 def _granted(said: str) -> int | None:
     """Return how many output tokens a server says that it grants."""
-    context = _CONTEXT.search(said)
-    if context:
-        return int(context[1]) - int(context[2])
     most = _AT_MOST.search(said)
     return int(most[1]) if most else None

@@ -103,6 +103,23 @@ class Handler(BaseHTTPRequestHandler):
             and (400, "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."),
             "no-long": body.get("max_tokens", 0) > 1000
             and (400, "max_tokens is too large: 8192. This model supports at most 1000 completion tokens"),
+            "no-room": body.get("max_tokens", 0) > 485
+            and (
+                400,
+                "'max_tokens' or 'max_completion_tokens' is too large: 8192. This model's maximum context length "
+                "is 512 tokens and your request has 27 input tokens (8192 > 512 - 27).",
+            ),
+            "no-room-old": body.get("max_tokens", 0) > 485
+            and (
+                400,
+                "This model's maximum context length is 512 tokens. However, you requested 8219 tokens (27 in the "
+                "messages, 8192 in the completion). Please reduce the length of the messages or completion.",
+            ),
+            "no-room-at-all": (
+                400,
+                "This model's maximum context length is 512 tokens. However, you requested 8692 tokens (500 in the "
+                "messages, 8192 in the completion). Please reduce the length of the messages or completion.",
+            ),
             "no-stream": body.get("stream") and (400, "streaming is not supported"),
             "no-stream-silent": body.get("stream") and (-1, ""),
             "no-broken-stream": body.get("stream") and (0, ""),

@@ -51,6 +51,8 @@ def ask(scenario: str, **fields: Any) -> Reply:
         ("no-usage", 2),
         ("no-limit", 2),
         ("no-long", 2),
+        ("no-room", 2),
+        ("no-room-old", 2),
     ],
 )
 def test_what_passes_is_tried_again(server: Server, behaviours: str, requests: int) -> None:
@@ -82,6 +84,7 @@ def test_what_passes_is_tried_again(server: Server, behaviours: str, requests: i
         ("html404", "unreachable", "has no chat completions at this address (404)", 1),
         ("redirect", "unreachable", "redirects (307)", 1),
         ("context", "context_overflow", "cannot take so long a request (400)", 1),
+        ("no-room-at-all", "context_overflow", "cannot take so long a request (400)", 1),
         ("context-llama", "context_overflow", "cannot take so long a request (400)", 1),
         ("midway=context", "context_overflow", "prompt is too long", 1),
         ("refusal", "refusal", "declined to answer: I will not do that.", 1),
