@@ -64,18 +64,14 @@ def profile(
     """
     from kernelskill.session.profiling import import_diagnosis
 
-    if depth not in _DEPTHS:
-        raise UsageError(f"--depth is {depth!r}", remedy="give quick or full")
-    if sass and (sides is None or any(side.suffix not in _SOURCES for side in sides)):
-        raise UsageError(
-            "--sass needs the machine code of two kernels", remedy="give --compare A.cu B.cu --tests test.py"
-        )
+    chosen = _depth(depth)
     if sum(given is not None for given in (kernel, report, sides)) != 1:
         raise UsageError(
             "give one of KERNEL, --import FILE and --compare A B",
             remedy="kernelskill profile kernel.cu --tests test.py",
         )
-    chosen: ProfileDepth = "full" if depth == "full" else "quick"
+    if sass:
+        _require_sources(sides)
     if sides is not None:
         before, after = (_side(side, tests, device, chosen, shown=not as_json, gpu=gpu) for side in sides)
         print_comparison(before, after, sass=sass, as_json=as_json)
@@ -87,6 +83,19 @@ def profile(
         diagnosis = _profiled(kernel, tests, candidate, device, chosen, shown=not as_json).diagnosis
     _print(diagnosis, as_json=as_json)
     return 0
+
+
+def _depth(text: str) -> ProfileDepth:
+    if text not in _DEPTHS:
+        raise UsageError(f"--depth is {text!r}", remedy="give quick or full")
+    return "full" if text == "full" else "quick"
+
+
+def _require_sources(sides: tuple[Path, Path] | None) -> None:
+    if sides is None or any(side.suffix not in _SOURCES for side in sides):
+        raise UsageError(
+            "--sass needs the machine code of two kernels", remedy="give --compare A.cu B.cu --tests test.py"
+        )
 
 
 def _side(
