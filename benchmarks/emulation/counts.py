@@ -49,7 +49,7 @@ class Count(Record):
     measured: float
     traced: float
     off: float
-    """Difference over the measured count; over the accesses where the hardware counted none."""
+    """Difference over the measured count; of conflicts, over the passes through shared memory."""
 
 
 class CountsOfPatterns(Record):
@@ -122,13 +122,12 @@ def counts_of(pattern: str, measured: Mapping[str, float], traced: Mapping[str, 
         ours = sum(traced.get(part, 0.0) for part in JOINED.get(name, (name,)))
         if real == ours == 0 or (name.endswith(".ratio") and name not in traced):
             continue
-        least = real or accesses(measured)
-        yield Count(
-            pattern=pattern, metric=name, measured=real, traced=ours, off=abs(ours - real) / max(least, 1.0)
-        )
+        whole = max(real, passes(measured)) if "conflicts" in name else real
+        off = abs(ours - real) / max(whole, 1.0)
+        yield Count(pattern=pattern, metric=name, measured=real, traced=ours, off=off)
 
 
-def accesses(metrics: Mapping[str, float]) -> float:
+def passes(metrics: Mapping[str, float]) -> float:
     """Return how many passes through shared memory the hardware counted."""
     return metrics.get("l1tex__data_pipe_lsu_wavefronts_mem_shared.sum", 0.0)
 

@@ -194,6 +194,7 @@ static void global_request(Trace* t, SiteStat& s, const Request& r) {
     uint32_t k = 0;
     while (k < line_count && lines[k] != line) k++;
     if (k == line_count && line_count < 128) lines[line_count++] = line;
+    s.bytes += (uint64_t)__builtin_popcount(pieces[i].mask);  // what several lanes use counts once
     if (pieces[i].mask != 0xffffffffu) s.partial_sectors++;
     if (s.access == (uint32_t)Access::read) {
       // What the block wrote itself it finds in a cache.
@@ -262,7 +263,7 @@ void trace_flush(Trace* t) {
       s.space = (uint32_t)(r.entries[0].place >> 56);
       s.requests++;
       s.lanes += (uint64_t)r.count;
-      s.bytes += (uint64_t)r.count * s.size;
+      if (s.space == (uint32_t)Space::shared || s.space == (uint32_t)Space::local) s.bytes += (uint64_t)r.count * s.size;
       if (s.space == (uint32_t)Space::shared) shared_request(s, r);
       else if (s.space == (uint32_t)Space::local) s.wavefronts += (uint64_t)std::max<uint32_t>(1, s.size / 4);
       else global_request(t, s, r);
