@@ -205,7 +205,7 @@ def _busy(status: int, named: str, shown: str, headers: Mapping[str, str]) -> Fa
         remedy="try again later, or ask with fewer requests at once (KERNELSKILL_MODEL_PARALLEL=1)",
         again=headers.get("x-should-retry", "").lower() != "false",
         after_s=after_s,
-        broken_form=status >= 500,
+        broken_form=status in (500, 501),
     )
 
 

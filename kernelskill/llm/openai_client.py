@@ -87,6 +87,7 @@ class OpenAIModel:
         self._jitter = random.Random()
         hosted = address.host == "api.openai.com"
         self._shape_proven = ""
+        self._stream_proven = False
         self._guesses = 0
         self._reached = False
         self._answered = False
@@ -232,7 +233,7 @@ class OpenAIModel:
                     raise
                 shape = following
             else:
-                self._learn(shape, taken)
+                self._learn(shape, taken, formed=request.answer_schema is not None)
                 return found
         raise AttemptFailed(
             Fault(kind="server", message="refuses every form of request", remedy="see docs/models.md")
@@ -260,19 +261,22 @@ class OpenAIModel:
         if not fault.broken_form or taken.count < _PLAINER_FROM:
             return
         if shape.stream and not taken.guessed and (fault.cut or fault.kind == "malformed"):
+            if self._stream_proven:
+                return
             taken.shape = shape.model_copy(update={"stream": False})
         elif request.answer_schema is not None and shape.form != "words" and shape.form != self._shape_proven:
             taken.shape = shape.with_next_form()
         taken.guessed = taken.guessed or taken.shape != shape
 
-    def _learn(self, shape: Shape, taken: _Taken) -> None:
+    def _learn(self, shape: Shape, taken: _Taken, *, formed: bool) -> None:
         """Remember the shape that worked; one that was only guessed when it has worked twice."""
         self._answered = self._reached = True
         if taken.guessed:
             self._guesses += 1
         if not taken.guessed or self._guesses >= _GUESSES_TO_LEARN:
             self._shape = shape.model_copy(update={"room": None})
-            self._shape_proven = shape.form
+            self._shape_proven = shape.form if formed else self._shape_proven
+            self._stream_proven = self._stream_proven or shape.stream
 
     def _failure(self, request: ModelRequest, fault: Fault, taken: _Taken) -> ModelFailure:
         times = f" after {taken.count} attempts" if taken.count > 1 and fault.again else ""
