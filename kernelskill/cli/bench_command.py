@@ -18,8 +18,23 @@ from kernelskill.runs import SystemClock, new_run_name
 
 if TYPE_CHECKING:
     from kernelskill.sweep.bench import BenchResults, BenchRow
+    from kernelskill.tasks.suite import Suite
 
 EXIT_FAILED = 1
+
+OutOption = Annotated[
+    Path | None, typer.Option("--out", "-o", help="Folder of the runs; give it again to go on.")
+]
+OnlyOption = Annotated[list[str] | None, typer.Option("--only", help="Name of a task; may be given again.")]
+ModelsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--model",
+        metavar="MODEL",
+        help="As for run; may be given again, for a table each.",
+        show_default=False,
+    ),
+]
 
 
 def bench(
@@ -29,24 +44,12 @@ def bench(
     patience: options.Patience = None,
     budget: options.Budget = None,
     wall: options.Wall = None,
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Folder of the runs; give it again to go on.")
-    ] = None,
+    out: OutOption = None,
     seed: options.Seed = None,
-    only: Annotated[
-        list[str] | None, typer.Option("--only", help="Name of a task; may be given again.")
-    ] = None,
+    only: OnlyOption = None,
     keep_exact: options.KeepExact = None,
     no_learn: options.NoLearn = False,
-    model: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--model",
-            metavar="MODEL",
-            help="As for run; may be given again, for a table each.",
-            show_default=False,
-        ),
-    ] = None,
+    model: ModelsOption = None,
     samples: model_options.Samples = None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show the progress of every run.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON at the end.")] = False,
@@ -57,7 +60,6 @@ def bench(
     the same --out: finished tasks are kept, the one under way is resumed. With several models each has
     a folder of its own there.
     """
-    from kernelskill.sweep.bench import RESULTS_FILE, BenchOptions, run_bench
     from kernelskill.tasks.suite import load_suite
 
     tasks = load_suite(suite)
@@ -76,21 +78,9 @@ def bench(
         wall=wall,
     )
     folder = out or Path("kernelskill-runs") / new_run_name(f"bench-{tasks.name}", SystemClock().timestamp())
-    progress = make_progress(as_json=False, quiet=not verbose or as_json)
-    every = []
-    with options.stop_on_interrupt() as stop, progress:
-        for name, own in _configs(config, model or ()):
-            if name and not as_json:
-                typer.echo(f"\n{own.model}")
-            results = run_bench(
-                tasks,
-                BenchOptions(config=own, only=tuple(only or ())),
-                folder / name,
-                row_done=(lambda _row: None) if as_json else _print_row,
-                sinks=lambda _task: (progress,),
-                stop=stop,
-            )
-            every.append((results, folder / name / RESULTS_FILE))
+    every = _run_all(
+        tasks, _configs(config, model or ()), tuple(only or ()), folder, verbose=verbose, as_json=as_json
+    )
     if as_json:
         shown = [results.model_dump(mode="json") for results, _ in every]
         typer.echo(json.dumps(shown[0] if len(shown) == 1 else shown, indent=1))
@@ -98,6 +88,36 @@ def bench(
         for results, file in every:
             _print_table(results, file)
     return EXIT_FAILED if any(row.outcome == "failed" for results, _ in every for row in results.rows) else 0
+
+
+def _run_all(
+    tasks: Suite,
+    configs: Sequence[tuple[str, RunConfig]],
+    only: tuple[str, ...],
+    folder: Path,
+    *,
+    verbose: bool,
+    as_json: bool,
+) -> list[tuple[BenchResults, Path]]:
+    """Run the suite once for each model; returns the results with their files."""
+    from kernelskill.sweep.bench import RESULTS_FILE, BenchOptions, run_bench
+
+    progress = make_progress(as_json=False, quiet=not verbose or as_json)
+    every = []
+    with options.stop_on_interrupt() as stop, progress:
+        for name, own in configs:
+            if name and not as_json:
+                typer.echo(f"\n{own.model}")
+            results = run_bench(
+                tasks,
+                BenchOptions(config=own, only=only),
+                folder / name,
+                row_done=(lambda _row: None) if as_json else _print_row,
+                sinks=lambda _task: (progress,),
+                stop=stop,
+            )
+            every.append((results, folder / name / RESULTS_FILE))
+    return every
 
 
 def _configs(config: RunConfig, models: Sequence[str]) -> list[tuple[str, RunConfig]]:

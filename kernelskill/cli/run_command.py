@@ -12,6 +12,7 @@ import typer
 from kernelskill.cli import model_options, options
 from kernelskill.cli.dry_run import print_dry_run
 from kernelskill.cli.progress import make_progress
+from kernelskill.config import RunConfig
 from kernelskill.errors import UsageError
 from kernelskill.events import read_events
 from kernelskill.runs import RunFolder, SystemClock, new_run_name
@@ -22,6 +23,12 @@ if TYPE_CHECKING:
 KernelArgument = Annotated[Path, typer.Argument(metavar="KERNEL", help="The .cu file.", show_default=False)]
 TestsOption = Annotated[
     Path, typer.Option("--tests", "-t", metavar="FILE", help="Its test.py.", show_default=False)
+]
+OutOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--out", "-o", metavar="FOLDER", help="The run folder. Default: a new one under kernelskill-runs/."
+    ),
 ]
 RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="The run folder.", show_default=False)]
 
@@ -34,15 +41,7 @@ def run(
     patience: options.Patience = None,
     budget: options.Budget = None,
     wall: options.Wall = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out",
-            "-o",
-            metavar="FOLDER",
-            help="The run folder. Default: a new one under kernelskill-runs/.",
-        ),
-    ] = None,
+    out: OutOption = None,
     seed: options.Seed = None,
     only_kernel: options.OnlyKernel = None,
     keep_exact: options.KeepExact = None,
@@ -65,8 +64,6 @@ def run(
     The run folder holds the optimised source under `result/`, a patch for every accepted change, a
     standalone reproducer and `report.md`. It can be killed and continued with `kernelskill resume`.
     """
-    from kernelskill.session import Session
-
     config = options.settings(
         {
             "device": device,
@@ -94,6 +91,12 @@ def run(
         print_dry_run(kernel, tests, config, as_json=as_json)
         return
     folder = out or Path("kernelskill-runs") / new_run_name(kernel.stem, SystemClock().timestamp())
+    _start(kernel, tests, config, folder, as_json=as_json, quiet=quiet)
+
+
+def _start(kernel: Path, tests: Path, config: RunConfig, folder: Path, *, as_json: bool, quiet: bool) -> None:
+    from kernelskill.session import Session
+
     progress = make_progress(as_json=as_json, quiet=quiet)
     with options.stop_on_interrupt() as stop, progress:
         session = Session.start(
