@@ -64,6 +64,8 @@ class RunConfig(Record):
     """Times that a model may mend a change that failed."""
     plan: bool = False
     """Ask the model which of the permitted directions to try."""
+    answer_tokens: int = Field(default=16384, ge=256)
+    """Most tokens of one answer of a model; some servers permit fewer."""
     model_tokens: int | None = Field(default=None, gt=0)
     """Most tokens in and out, together."""
     model_usd: float | None = Field(default=None, gt=0)

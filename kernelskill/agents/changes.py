@@ -220,8 +220,9 @@ def _require_signature(before: Candidate, after: Candidate, signature: Signature
 
 
 def _launcher(candidate: Candidate, symbol: str) -> LauncherDecl | None:
-    unit = parsed(candidate.source, candidate.main)
-    named = [d for d in find_launchers(unit) if symbol in (d.name, d.qualified_name)]
+    files = sorted(candidate.files, key=lambda file: file.path != candidate.main)
+    units = [parsed(file.text, file.path) for file in files]
+    named = [d for unit in units for d in find_launchers(unit) if symbol in (d.name, d.qualified_name)]
     return named[0] if named else None
 
 

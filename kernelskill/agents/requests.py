@@ -19,8 +19,7 @@ from kernelskill.source.edits import unified_diff
 
 REPAIR = "repair"
 PLANNER = "planner"
-MOST_OUTPUT_TOKENS = 16384
-_PLAN_OUTPUT_TOKENS = 2048
+_MOST_OUTPUT_TOKENS = {"change": 1 << 20, "plan": 2048}
 _SCHEMAS = {"change": CHANGE_SCHEMA, "plan": PLAN_SCHEMA}
 
 
@@ -39,7 +38,7 @@ def change_question(
         "direction": facts.direction(situation.direction),
     }
     return _question(
-        _request(prompt, values, sample, situation.structured),
+        _request(prompt, values, sample, situation),
         number,
         specialist,
         "change",
@@ -65,7 +64,7 @@ def plan_question(
         "directions": words("\n".join(lines) or "None."),
         "tried": facts.tried(situation.tried),
     }
-    request = _request(prompt, values, 0, situation.structured, most_output=_PLAN_OUTPUT_TOKENS)
+    request = _request(prompt, values, 0, situation)
     return _question(
         request,
         number,
@@ -96,7 +95,7 @@ def repair_question(
     values = _repair_values(prompt, situation, proposal.candidate, intent, failure, earlier.trail)
     line = f"{evaluation.status.value}: {evaluation.detail}"
     return _question(
-        _request(prompt, values, earlier.request.sample, situation.structured),
+        _request(prompt, values, earlier.request.sample, situation),
         number,
         earlier.specialist,
         "repair",
@@ -123,7 +122,7 @@ def reformat_question(
     )
     values = _repair_values(prompt, situation, earlier.subject, intent, failure, earlier.trail)
     return _question(
-        _request(prompt, values, earlier.request.sample, situation.structured),
+        _request(prompt, values, earlier.request.sample, situation),
         number,
         earlier.specialist,
         "reformat",
@@ -170,9 +169,7 @@ def _request(
     prompt: Prompt,
     values: Mapping[str, Section],
     sample: int,
-    structured: bool,
-    *,
-    most_output: int = MOST_OUTPUT_TOKENS,
+    situation: Situation,
 ) -> ModelRequest:
     return ModelRequest(
         role=prompt.role,
@@ -180,10 +177,10 @@ def _request(
             Message(role="system", text=" ".join(prompt.front.system.split())),
             Message(role="user", text=prompt.render(values)),
         ),
-        answer_schema=_SCHEMAS[prompt.front.answer] if structured else None,
+        answer_schema=_SCHEMAS[prompt.front.answer] if situation.structured else None,
         prompt_digest=prompt.digest,
         sample=sample,
-        max_output_tokens=most_output,
+        max_output_tokens=min(situation.answer_tokens, _MOST_OUTPUT_TOKENS[prompt.front.answer]),
     )
 
 

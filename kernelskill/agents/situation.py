@@ -74,5 +74,7 @@ class Situation:
     direction: str = ""
     is_free: bool = False
     """Whether the direction is an idea outside those that the rules allow."""
+    answer_tokens: int = 16384
+    """Most tokens of an answer."""
     structured: bool = True
     """Whether a JSON schema is sent with the prompt; of no use to people who answer by hand."""

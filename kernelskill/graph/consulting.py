@@ -29,7 +29,7 @@ from kernelskill.graph.knowledge import situation_of
 from kernelskill.graph.state import RoundState
 from kernelskill.llm.base import ModelAnswer, Pending
 from kernelskill.schema.base import Record
-from kernelskill.schema.event import ModelFailed, Proposed
+from kernelskill.schema.event import ModelFailed, Note, Proposed
 from kernelskill.schema.proposal import Proposal
 
 OPENINGS = "openings"
@@ -84,6 +84,8 @@ def _converse(context: RoundContext, state: RoundState) -> list[Pending]:
     """Ask until only what is handed over is left; bad answers are fed back once."""
     number = state["round"]
     if context.config.keep_exact:
+        note = "no model is asked: nothing proves that its changes keep every bit, as --keep-exact wants"
+        context.log.emit(Note(text=note))
         return []
     pending: dict[str, Pending] = {}
     done: set[str] = set()

@@ -66,6 +66,7 @@ def situation_of(
         only_kernel=context.config.only_kernel,
         direction=direction,
         is_free=is_free,
+        answer_tokens=context.config.answer_tokens,
         structured="mailbox:" not in context.config.model,
     )
 

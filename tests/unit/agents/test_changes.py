@@ -151,6 +151,15 @@ def test_what_cannot_be_carried_out_is_refused_with_a_reason(answer: ChangeAnswe
     assert reason in caught.value.reason
 
 
+def test_a_launcher_in_a_header_keeps_its_signature_too() -> None:
+    main = '#include "launch.cuh"\n__global__ void k(float *y) { y[0] = 1.0f; }\n'
+    header = 'extern "C" void scale(float *y, int n) { k<<<1, 1>>>(y); }\n'
+    candidate = Candidate.of("kernel.cu", {"kernel.cu": main, "launch.cuh": header})
+    with pytest.raises(ChangeRefused) as caught:
+        apply_change(candidate, whole(header.replace("int n", "long n"), path="launch.cuh"), SIGNATURE)
+    assert "must stay" in caught.value.reason
+
+
 def test_a_file_is_given_once() -> None:
     file = WholeFile(text=SOURCE.replace("2.0 *", "2.0f *"))
     with pytest.raises(ChangeRefused, match="twice"):

@@ -27,6 +27,7 @@ from kernelskill.schema.event import (
     Evaluated,
     Judged,
     ModelFailed,
+    Note,
     Proposed,
     Ranked,
     RunResumed,
@@ -275,6 +276,16 @@ def test_where_bits_count_no_model_is_asked(made: Any) -> None:
     made.settings["keep_exact"] = True
     context = made.run(scripted(made, [("memory", change(RIGHT))]))
     assert not of_kind(context, Asked)
+    assert [note.text[:20] for note in of_kind(context, Note)] == ["no model is asked: n"]
+
+
+def test_a_run_that_waits_can_go_on_without_a_model(made: Any, tmp_path: Path) -> None:
+    made.settings.update(rounds=2, patience=2)
+    with pytest.raises(AnswersWaiting):
+        made.run(with_model(made, Mailbox(tmp_path / "box")))
+    context = made.context()
+    assert rounds.run_rounds(context) in ("rounds", "nothing_to_do")
+    assert [kind for _, kind in verdicts(context)] == ["accepted"]
 
 
 def test_two_changes_of_a_model_are_merged_as_text_and_a_skill_applied_to_them(
