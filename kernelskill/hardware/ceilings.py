@@ -22,6 +22,8 @@ _DRIVER_FILE = Path("/proc/driver/nvidia/version")
 _DRIVER_VERSION = re.compile(r"\s(\d+\.\d+(?:\.\d+)*)\s")
 _BY_GROUPS = ("sm_90", "sm_100", "sm_103")
 """Architectures on which the products of single warps do not reach the tensor cores' peak."""
+_PLAUSIBLE = 2.0
+"""A rate of more than so many times the stated peak is a broken clock, not a fast GPU."""
 _NOT_IN_NAMES = re.compile(r"[^\w.-]+")
 
 
@@ -59,7 +61,7 @@ def ceilings_file(uuid: str, driver: str) -> Path:
 def with_ceilings(gpu: Gpu, ceilings: Ceilings | None) -> Gpu:
     """Return the facts of a GPU with its measured rates in place of those of the data sheet.
 
-    The theoretical bandwidth stays: it is what no kernel can beat.
+    The theoretical bandwidth stays: it is what no kernel can beat. Rates far above a peak are not believed.
     """
     if ceilings is None:
         return gpu
@@ -73,7 +75,12 @@ def with_ceilings(gpu: Gpu, ceilings: Ceilings | None) -> Gpu:
         "launch_latency_s": LAUNCH,
     }
     rates = {field: ceilings.rate(name) for field, name in names.items()}
-    measured = {field: rate for field, rate in rates.items() if rate}
+    peaks = gpu.model_dump() | {"copy_bytes_per_s": gpu.dram_bytes_per_s}
+    measured = {
+        field: rate
+        for field, rate in rates.items()
+        if rate and (field == "launch_latency_s" or not 0 < peaks[field] * _PLAUSIBLE < rate)
+    }
     needed = ("copy_bytes_per_s", "fp32_flops_per_s")
     if not all(field in measured for field in needed):
         return gpu  # a roof made of both would be called measured and be neither

@@ -57,13 +57,31 @@ def test_measured_rates_take_the_place_of_the_data_sheet() -> None:
     assert gpu.tensor_fp16_flops_per_s == 9e14
     assert gpu.fp64_flops_per_s == sheet.fp64_flops_per_s
     assert gpu.dram_bytes_per_s == sheet.dram_bytes_per_s
-    assert with_ceilings(find_gpu("l4"), measured()).tensor_fp16_flops_per_s == 6e14
+    assert (
+        with_ceilings(sheet.model_copy(update={"architecture": "sm_89"}), measured()).tensor_fp16_flops_per_s
+        == 6e14
+    )
 
 
 def test_half_a_roof_is_no_measured_roof() -> None:
     sheet = find_gpu("h200")
     assert with_ceilings(sheet, measured(**{"FMA fp32": 0})) == sheet
     assert with_ceilings(sheet, None) == sheet
+
+
+def test_a_rate_that_no_gpu_reaches_is_not_believed() -> None:
+    sheet = find_gpu("h200")
+    fast = tuple(
+        rate.model_copy(update={"value": 1e15}) if rate.name in ("stream 1:1", "L2 reads") else rate
+        for rate in measured().rates
+    )
+    assert with_ceilings(sheet, measured().model_copy(update={"rates": fast})) == sheet
+    fast = tuple(
+        rate.model_copy(update={"value": 1e15}) if rate.name == "L2 reads" else rate
+        for rate in measured().rates
+    )
+    gpu = with_ceilings(sheet, measured().model_copy(update={"rates": fast}))
+    assert (gpu.l2_bytes_per_s, gpu.ceilings) == (sheet.l2_bytes_per_s, "measured")
 
 
 def test_the_driver_has_a_name_even_where_its_module_tells_none() -> None:
