@@ -29,7 +29,7 @@ class CheckRules(Record):
     estimated_bytes: int = 4 << 20
     """Timed cases with larger buffers are not run in full where a device only estimates."""
     guard_bytes: int = 65536
-    kept_bytes: int = 256 << 20
+    kept_bytes: int = 1 << 30
     """Workers of a task whose cases are larger are not kept open: their memory may be wanted."""
     least_timeout_s: float = 10.0
     timeout_factor: float = 30.0
