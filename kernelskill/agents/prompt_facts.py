@@ -246,7 +246,14 @@ def pool(records: Sequence[PoolRecord]) -> Section:
         lines.append(
             text + (f"; last failure: {one_line(each.last_failure, 160)}" if each.last_failure else "")
         )
-    return (data("\n".join(lines)),) if lines else words("Nothing yet about contexts like this one.")
+    if not lines:
+        return words("Nothing yet about contexts like this one.")
+    if not all(each.same_limit for each in records):
+        return (
+            *words("Of kernels of all kinds, since none with this limit is known:"),
+            data("\n".join(lines)),
+        )
+    return (data("\n".join(lines)),)
 
 
 def others(notes: Sequence[str]) -> Section:

@@ -49,6 +49,8 @@ class PoolRecord:
     mean_speedup: float | None
     """Geometric mean over those that were timed."""
     last_failure: str = ""
+    same_limit: bool = True
+    """Whether the same limit came first there; if not, these are outcomes of any context."""
 
 
 @dataclass(frozen=True)

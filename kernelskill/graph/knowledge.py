@@ -118,7 +118,7 @@ def attempts(context: RoundContext) -> tuple[Attempt, ...]:
 
 
 def pool_records(context: RoundContext, base: str, specialist: str) -> tuple[PoolRecord, ...]:
-    """Return how skills have done in earlier runs in which the same limit came first."""
+    """Return how skills have done where the same limit came first; if nothing is known of that, anywhere."""
     limits = context.diagnosis(base).bottlenecks
     if context.pool is None or not limits:
         return ()
@@ -127,16 +127,18 @@ def pool_records(context: RoundContext, base: str, specialist: str) -> tuple[Poo
     wanted = f"bottleneck.{limits[0].kind.value}"
     known: dict[str, bool] = {}
     rows: dict[str, list[Experience]] = {}
+    anywhere: dict[str, list[Experience]] = {}
     for row in context.pool.experiences(evidence=kinds, limit=_LATEST)[-_LATEST:]:
         if specialist and row.specialist != specialist:
             continue
         if row.slate not in known:
             slate = context.pool.slate(row.slate)
             known[row.slate] = slate is not None and _is_first(dict(slate.context), wanted)
+        name = " + ".join(dict.fromkeys(step.skill for step in row.steps)) or "a model's change"
+        anywhere.setdefault(name, []).append(row)
         if known[row.slate]:
-            name = " + ".join(dict.fromkeys(step.skill for step in row.steps)) or "a model's change"
             rows.setdefault(name, []).append(row)
-    records = [_pool_record(name, found) for name, found in rows.items()]
+    records = [_pool_record(name, found, same=bool(rows)) for name, found in (rows or anywhere).items()]
     return tuple(sorted(records, key=lambda r: (-r.tried, r.skill))[:MOST_POOL])
 
 
@@ -145,7 +147,7 @@ def _is_first(context: Mapping[str, float], wanted: str) -> bool:
     return wanted in limits and limits[wanted] >= max(limits.values())
 
 
-def _pool_record(skill: str, rows: Sequence[Experience]) -> PoolRecord:
+def _pool_record(skill: str, rows: Sequence[Experience], *, same: bool) -> PoolRecord:
     gains = [row.log_speedup for row in rows if row.log_speedup is not None]
     failures = [row.detail for row in rows if row.log_speedup is None and row.detail]
     return PoolRecord(
@@ -154,6 +156,7 @@ def _pool_record(skill: str, rows: Sequence[Experience]) -> PoolRecord:
         won=sum(row.verdict is VerdictKind.ACCEPTED for row in rows),
         mean_speedup=exp(sum(gains) / len(gains)) if gains else None,
         last_failure=failures[-1] if failures else "",
+        same_limit=same,
     )
 
 

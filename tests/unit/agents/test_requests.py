@@ -232,3 +232,9 @@ def test_only_the_named_kernel_may_change_and_nothing_where_bits_count() -> None
     assert draft(first, ANSWER, truncated=True, desk=desk)[0].outcome == "proposal"
     made, _ = draft(first, ANSWER[:80], truncated=True, desk=desk)
     assert "cut off" in made.detail
+
+
+def test_outcomes_of_other_contexts_say_so() -> None:
+    text = asked(pool=(PoolRecord("memory/tile", 1, 1, 1.2, same_limit=False),))
+    assert "Of kernels of all kinds, since none with this limit is known:" in text
+    assert "Nothing yet about contexts like this one." in asked()
