@@ -17,6 +17,8 @@ BAR_RANK = 0.7
 BAR_REGRET = 0.15
 LEAST_KERNELS = 10
 LEAST_VARIANTS = 60
+LEAST = 3
+"""Variants of a kernel, its original among them, of which an order says something."""
 SAME = 0.001
 """Estimates closer than this are one pick; the slowest of them counts."""
 NOISE = 0.01
@@ -70,7 +72,7 @@ def compare(rows: Sequence[TimedVariant]) -> Comparison:
     """Return the comparison of rows measured and estimated.
 
     Raises:
-        UsageError: No kernel has two variants in both.
+        UsageError: No kernel has enough variants in both.
     """
     measured = {(r.task, r.candidate): r for r in rows if r.conditions.evidence == "measured"}
     estimated = {(r.task, r.candidate): r for r in rows if r.conditions.evidence == "estimated"}
@@ -87,10 +89,14 @@ def compare(rows: Sequence[TimedVariant]) -> Comparison:
         )
     for task, own in pairs.items():
         own.extend(original_pair(task, own, measured.values(), estimated.values()))
-    kernels = tuple(kernel_comparison(task, own) for task, own in sorted(pairs.items()) if len(own) > 1)
+    left_out += [
+        f"{task}: {len(own)} variants order nothing" for task, own in pairs.items() if len(own) < LEAST
+    ]
+    kernels = tuple(kernel_comparison(task, own) for task, own in sorted(pairs.items()) if len(own) >= LEAST)
     if not kernels:
         raise UsageError(
-            "no kernel has two variants with both times", remedy="give a measured and an estimated record"
+            f"no kernel has {LEAST} variants with both times",
+            remedy="give a measured and an estimated record",
         )
     return summed_up(kernels, left_out, list(measured.values()), list(estimated.values()))
 

@@ -60,8 +60,8 @@ def main() -> int:
 
 
 def allowed() -> dict[str, dict[str, list[str]]]:
-    """Return what may be said of each pattern, by name: those of one file, and those with a folder."""
-    tables = (PATTERNS / "allowed_diagnoses.toml", PATTERNS / "diagnoses.toml")
+    """Return what may be said of each pattern, by name: those with a folder, and those of one file."""
+    tables = (PATTERNS / "diagnoses.toml", PATTERNS / "allowed_diagnoses.toml")
     return {name: row for table in tables for name, row in tomllib.loads(table.read_text()).items()}
 
 

@@ -13,6 +13,9 @@ from pathlib import Path
 from diagnoses import read_records
 from records import PatternRecord
 
+from kernelskill.backends.cuda.ncu import metric_names
+from kernelskill.profiling.figures import definitions
+
 SHAPE = ("Kernel Name", "Grid Size", "Block Size")
 
 
@@ -43,7 +46,8 @@ def row_of(record: PatternRecord) -> dict[str, str]:
     """Return one pattern's hottest kernel."""
     assert record.profile is not None
     kernel = record.profile.kernels[0]
-    facts = dict(kernel.metrics)
+    read = {*metric_names("full"), *(name for each in definitions().values() for name in each.metric)}
+    facts = {name: value for name, value in kernel.metrics.items() if name in read}
     facts["plan__launches"] = float(sum(each.launches for each in record.profile.kernels))
     if kernel.occupancy is not None:
         facts["static__occupancy_pct"] = 100.0 * kernel.occupancy
