@@ -65,11 +65,7 @@ def profile(
     from kernelskill.session.profiling import import_diagnosis
 
     chosen = _depth(depth)
-    if sum(given is not None for given in (kernel, report, sides)) != 1:
-        raise UsageError(
-            "give one of KERNEL, --import FILE and --compare A B",
-            remedy="kernelskill profile kernel.cu --tests test.py",
-        )
+    _require_one(kernel, report, sides)
     if sass:
         _require_sources(sides)
     if sides is not None:
@@ -89,6 +85,14 @@ def _depth(text: str) -> ProfileDepth:
     if text not in _DEPTHS:
         raise UsageError(f"--depth is {text!r}", remedy="give quick or full")
     return "full" if text == "full" else "quick"
+
+
+def _require_one(*given: object) -> None:
+    if sum(each is not None for each in given) != 1:
+        raise UsageError(
+            "give one of KERNEL, --import FILE and --compare A B",
+            remedy="kernelskill profile kernel.cu --tests test.py",
+        )
 
 
 def _require_sources(sides: tuple[Path, Path] | None) -> None:
