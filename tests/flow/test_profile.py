@@ -85,3 +85,15 @@ def test_a_wrong_kernel_has_no_profile(tmp_path: Path) -> None:
     done = kernelskill("profile", "kernel.cu", "-t", "test.py", "--device", "emulated", cwd=tmp_path)
     assert done.returncode == 2
     assert "the kernel ends with incorrect" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("device", "said"),
+    [("emulated:l4", "its times are estimates"), ("spool:.", "on the machine that has the GPU")],
+)
+def test_ceilings_are_measured_on_a_gpu_of_this_machine_alone(device: str, said: str, tmp_path: Path) -> None:
+    done = kernelskill("ceilings", "--device", device, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (3, "")
+    assert "ceilings cannot be measured" in done.stderr
+    assert said in done.stderr
+    assert len(done.stderr.splitlines()) == 2
