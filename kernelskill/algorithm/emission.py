@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
+import textwrap
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tree_sitter import Node
 
+from kernelskill.algorithm.extents import apart_test
 from kernelskill.algorithm.lifting import Lifted
 from kernelskill.algorithm.lowering.kernel import LaunchFacts, emit
+from kernelskill.algorithm.lowering.text import Names, Writer
 from kernelskill.algorithm.model import IllegalMove
 from kernelskill.algorithm.moves.plan import Plan
 from kernelskill.schema.candidate import Replacement
@@ -49,27 +53,38 @@ def _qualifier(unit: SourceUnit, lifted: Lifted) -> str:
     return f"{scope.strip()}{colons}"
 
 
-def rewrite_kernel(unit: SourceUnit, lifted: Lifted, plan: Plan) -> Rewritten:
+def rewrite_kernel(
+    unit: SourceUnit, lifted: Lifted, plan: Plan, apart: Sequence[tuple[str, str]] = ()
+) -> Rewritten:
     """Return the file with the kernel emitted under a plan.
+
+    Args:
+        unit: The user's file.
+        lifted: The kernel.
+        plan: The algorithm and its schedule.
+        apart: Pairs of buffers that must not overlap. Where there are any, the launcher looks, and the user's own
+            kernel, under another name, serves where they do.
 
     Raises:
         IllegalMove: The plan cannot be lowered, or the kernel stands where it cannot be replaced.
     """
     if len(unit.launches_of(lifted.kernel)) != 1:
         raise IllegalMove("the kernel is launched from several places")
-    emitted = emit(plan.algorithm, plan.schedule, launch_facts(unit, lifted))
+    facts = launch_facts(unit, lifted)
+    emitted = emit(plan.algorithm, plan.schedule, facts)
     definition = lifted.kernel.span
     statement = _statement_span(unit, lifted)
-    if emitted.kernel.startswith("template") and _is_named_elsewhere(
+    if (apart or emitted.kernel.startswith("template")) and _is_named_elsewhere(
         unit, lifted.kernel.name, definition, statement
     ):
         raise IllegalMove(f"{lifted.kernel.name} is named in other places than its launch")
     if unit.is_locked(definition) or unit.is_locked(statement):
         raise IllegalMove("it lies in a region under `// kernelskill: off`")
-    parts = [
-        (definition, f"{emitted.definitions}\n{emitted.kernel.rstrip()}"),
-        (statement, _indented(emitted.launch, unit.indent_of(statement))),
-    ]
+    code, launch = f"{emitted.definitions}\n{emitted.kernel.rstrip()}", emitted.launch
+    if apart:
+        guarded = _guarded(unit, lifted, plan, apart, facts, launch)
+        code, launch = f"{guarded.original}\n\n{code.lstrip()}", guarded.launch
+    parts = [(definition, code), (statement, _indented(launch, unit.indent_of(statement)))]
     parts.sort(key=lambda part: part[0].start)
     text, position, replacements = "", 0, []
     for span, fresh in parts:
@@ -81,6 +96,51 @@ def rewrite_kernel(unit: SourceUnit, lifted: Lifted, plan: Plan) -> Rewritten:
         if text.count(replacement.emitted) != 1:
             raise IllegalMove("the emitted text is not unique in the file")
     return Rewritten(text, tuple(replacements))
+
+
+@dataclass(frozen=True)
+class _Guarded:
+    """The user's kernel under another name, and the statement that chooses between both."""
+
+    original: str
+    launch: str
+
+
+def _guarded(
+    unit: SourceUnit,
+    lifted: Lifted,
+    plan: Plan,
+    apart: Sequence[tuple[str, str]],
+    facts: LaunchFacts,
+    launch: str,
+) -> _Guarded:
+    names = Names({*facts.identifiers, *facts.arguments, *_IDENTIFIER.findall(launch)})
+    test = apart_test(plan.algorithm, apart, facts.arguments, names)
+    name = names.fresh(f"{lifted.kernel.name}_overlapping")
+    original = _renamed(unit, lifted.kernel.span, lifted.kernel.name_span, lifted.kernel.name, name)
+    statement = _statement_span(unit, lifted)
+    call = _renamed(unit, statement, lifted.launch.name_span, lifted.kernel.name, name)
+    out = Writer()
+    with out.block(""):
+        out.line("// Arrays that overlap are left to the kernel as it was.")
+        for line in test.lines:
+            out.line(line)
+        inside = launch.startswith("{\n") and launch.endswith("\n}")
+        with out.block(f"if ({test.name})"):
+            out.line(textwrap.dedent(launch[2:-2]) if inside else launch)
+        with out.block("else"):
+            out.line(call)
+    return _Guarded(original, out.text.rstrip("\n").replace("}\n    else {", "} else {"))
+
+
+def _renamed(unit: SourceUnit, whole: Span, place: Span, name: str, fresh: str) -> str:
+    """Return a part of the file in which one name stands for another in one place."""
+    before, after = unit.text_of(Span(whole.start, place.start)), unit.text_of(Span(place.end, whole.end))
+    text = unit.text_of(place)
+    found = re.search(rf"\b{re.escape(name)}\b", text)
+    if found is None:
+        raise IllegalMove(f"the name of {name} is written in a way that cannot be changed")
+    return f"{before}{text[: found.start()]}{fresh}{text[found.end() :]}{after}"
 
 
 def _is_named_elsewhere(unit: SourceUnit, name: str, *places: Span) -> bool:

@@ -241,6 +241,9 @@ def _untouchable(unit: SourceUnit, kernel: KernelDef, context: SkillContext) -> 
         return kernel.opaque_reason
     if unit.is_locked(kernel.span):
         return "it lies in a region under `// kernelskill: off`"
+    fast = context.emitted_with(unit.path, kernel.name, unit.text_of(kernel.span))
+    if fast:
+        return f"it stands in only where the arrays of {fast} overlap"
     same = [other for _, other in _kernels(context) if other.name == kernel.name]
     return f"{len(same)} kernels are named {kernel.name!r}" if len(same) > 1 else ""
 

@@ -12,6 +12,7 @@ from functools import lru_cache, partial
 
 from kernelskill.algorithm.emission import restored, rewrite_kernel
 from kernelskill.algorithm.expression import Load, walk
+from kernelskill.algorithm.extents import extent_of
 from kernelskill.algorithm.lifting import Lifted, lift_kernel
 from kernelskill.algorithm.lifting.iteration import ACCUMULATED
 from kernelskill.algorithm.model import CannotLift, IllegalMove, Parameter
@@ -24,6 +25,7 @@ from kernelskill.schema.task import Promise
 from kernelskill.skills.parsed_files import parsed
 from kernelskill.skills.transformation import Rewrite, Site, SkillContext, SkillRefused
 from kernelskill.source.definitions import KernelDef
+from kernelskill.source.signature import restricted_parameters
 from kernelskill.source.unit import SourceUnit
 
 
@@ -65,7 +67,7 @@ def move_sites(move: str, unit: SourceUnit, kernel: KernelDef, context: SkillCon
     if any(earlier.move == move for earlier in state.moves):
         raise SkillRefused("the move was made already")
     _check_order(state, move)
-    _check_overlap(state, context)
+    _to_hold_apart(state, context)
     try:
         options = MOVES[move].options(state.plan)
     except IllegalMove as refused:
@@ -89,11 +91,11 @@ def move_rewrite(
         raise SkillRefused(f"kernel {site.kernel!r} is gone")
     state = lifted_state(unit, kernel, context)
     _check_order(state, move)
-    _check_overlap(state, context)
+    apart = _to_hold_apart(state, context)
     step = ScheduleMove(move=move, values=tuple(sorted(parameters.items())))
     try:
         plan = MOVES[move].apply(state.plan, parameters)
-        rewritten = rewrite_kernel(state.unit, state.lifted, plan)
+        rewritten = rewrite_kernel(state.unit, state.lifted, plan, apart)
     except IllegalMove as refused:
         raise SkillRefused(refused.reason) from refused
     scheduled = Scheduled(
@@ -112,26 +114,41 @@ def _check_order(state: LiftedState, move: str) -> None:
         raise SkillRefused("reading the kernel takes sums of floats in another order")
 
 
-def _check_overlap(state: LiftedState, context: SkillContext) -> None:
-    """Refuse to change when elements are read and written where that may matter.
+def _to_hold_apart(state: LiftedState, context: SkillContext) -> tuple[tuple[str, str], ...]:
+    """Return the pairs of arrays that the launcher has to find apart before it runs what is emitted.
 
     A point that reads, computes and writes one element may overlap others only in a race. One that
     writes several, or whose threads wait for one another, has an order of its own: there what is written
-    must not overlap what is read, by a promise, `__restrict__` or the types.
+    must not overlap what is read, by a promise, `__restrict__`, the types or a test.
+
+    Raises:
+        SkillRefused: Some may overlap, and it is not known how far the accesses to them reach.
     """
     algorithm = state.lifted.algorithm
     plain = len(algorithm.stores) == 1 and not algorithm.stores[0].loops
     in_memory = any(note.endswith(ACCUMULATED) for note in algorithm.notes)
     if (plain and not algorithm.joined and not in_memory) or context.promises(Promise.NO_ALIAS):
-        return
+        return ()
     read = {node.buffer for e in algorithm.expressions for node in walk(e) if isinstance(node, Load)}
-    for store in algorithm.stores:
-        for buffer in sorted(read - {store.buffer}):
-            if _may_overlap(algorithm.parameter(buffer), algorithm.parameter(store.buffer)):
-                raise SkillRefused(
-                    f"{store.buffer} may overlap {buffer}, which is read again after a part was written;"
-                    ' it needs PROMISE = {"no_alias"} or __restrict__'
-                )
+    promised = restricted_parameters(state.unit, state.lifted.launch.function)
+    free = {name for name, argument in state.lifted.arguments.items() if argument.strip() not in promised}
+    pairs = {
+        (store.buffer, buffer): None
+        for store in algorithm.stores
+        for buffer in sorted(read - {store.buffer})
+        if {store.buffer, buffer} <= free
+        and _may_overlap(algorithm.parameter(buffer), algorithm.parameter(store.buffer))
+    }
+    for written, buffer in pairs:
+        try:
+            extent_of(algorithm, written)
+            extent_of(algorithm, buffer)
+        except IllegalMove as unknown:
+            raise SkillRefused(
+                f"{written} may overlap {buffer}, which is read again after a part was written;"
+                f' it needs PROMISE = {{"no_alias"}} or __restrict__ (no test at the launch: {unknown.reason})'
+            ) from unknown
+    return tuple(pairs)
 
 
 def _may_overlap(first: Parameter, second: Parameter) -> bool:

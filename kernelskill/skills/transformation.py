@@ -43,6 +43,21 @@ class SkillContext:
         """Whether the user vouches for it."""
         return self.task is not None and promise in self.task.promise
 
+    def emitted_with(self, path: str, kernel: str, text: str) -> str:
+        """Return the scheduled kernel together with which another one was emitted; empty where it is one by itself.
+
+        Args:
+            path: Of the file.
+            kernel: The name of the other one.
+            text: Its definition.
+        """
+        for scheduled in self.scheduled:
+            if scheduled.path != path or scheduled.kernel == kernel:
+                continue
+            if any(text in replacement.emitted for replacement in scheduled.replacements):
+                return scheduled.kernel
+        return ""
+
     def allows(self, allowance: Allowance) -> bool:
         """Whether the user permits it."""
         return self.task is not None and allowance in self.task.allow

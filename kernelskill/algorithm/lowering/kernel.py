@@ -59,6 +59,15 @@ def _called(expression: Expression) -> Iterable[str]:
             yield from re.findall(r"[A-Za-z_]\w*", node.text)
 
 
+def _qualified(launch: str, names: Iterable[str], qualifier: str) -> str:
+    """Return a launch with the constants of the kernel's namespace named in full."""
+    if not qualifier:
+        return launch
+    for name in names:
+        launch = re.sub(rf"(?<![\w:]){name}\b", f"{qualifier}{name}", launch)
+    return launch
+
+
 class _Emission:
     def __init__(self, context: Context, facts: LaunchFacts) -> None:
         self._context, self._facts = context, facts
@@ -87,7 +96,7 @@ class _Emission:
             context.aligned_flag = context.pack = ""
         head = self._head()
         kernel = f"{head} {{\n{body}}}\n"
-        launch = Launch(context, self._facts).text()
+        launch = _qualified(Launch(context, self._facts).text(), context.constants, self._facts.qualifier)
         definitions = self._definitions(kernel + launch)
         kernel = tidied(kernel, self._reserved(definitions + launch))
         return Emitted(definitions, kernel, launch, shared, self._schedule.threads)

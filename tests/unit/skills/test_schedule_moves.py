@@ -178,3 +178,75 @@ def test_a_kernel_whose_launch_is_locked_is_left_alone(library: SkillLibrary) ->
     )
     with pytest.raises(SkillRefused, match="kernelskill: off"):
         apply_step(candidate(text), TILE, library, CONTEXT)
+
+
+IN_MEMORY = """\
+#include <cuda_runtime.h>
+
+static __global__ void means(const float* data, float* mean, int rows, int cols)
+{
+    int j = blockIdx.x * blockDim.x + threadIdx.x;
+    if (j < cols) {
+        mean[j] = 0.0f;
+        for (int i = 0; i < rows; i++) mean[j] += data[i * cols + j];
+        mean[j] /= rows;
+    }
+}
+
+extern "C" void run(const float* x, float* y, int rows, int cols)
+{
+    means<<<(cols + 127) / 128, 128>>>(x, y, rows, cols);
+}
+"""
+LANES = Step(skill="parallelism/column_lanes", site="means", parameters=(("lanes", "16"), ("threads", "32")))
+
+
+def test_what_nobody_promised_is_looked_at_by_the_launcher(library: SkillLibrary) -> None:
+    made = apply_step(candidate(IN_MEMORY), LANES, library, CONTEXT).candidate
+    assert "means_overlapping<<<(cols + 127) / 128, 128>>>(x, y, rows, cols);" in made.source
+    assert "static __global__ void means_overlapping(" in made.source
+    assert "const size_t mean_bytes = sizeof(float) * cols;" in made.source
+    assert "reinterpret_cast<size_t>(y) + mean_bytes <= reinterpret_cast<size_t>(x)" in made.source
+    for promised in (
+        IN_MEMORY.replace("float* y", "float* __restrict__ y"),
+        IN_MEMORY.replace("float* mean", "float* __restrict__ mean"),
+    ):
+        assert "overlapping" not in apply_step(candidate(promised), LANES, library, CONTEXT).candidate.source
+
+
+def test_the_kernel_that_was_kept_is_left_alone_and_the_fast_one_goes_on(library: SkillLibrary) -> None:
+    made = apply_step(candidate(IN_MEMORY), LANES, library, CONTEXT).candidate
+    steps, refusals = find_steps(made, library.get("parallelism/launch_bounds"), library, CONTEXT)
+    assert {found.step.site for found in steps} <= {"means"}
+    assert "it stands in only where the arrays of means overlap" in {refusal.reason for refusal in refusals}
+    other = Step(
+        skill="parallelism/points_per_thread",
+        site="means",
+        parameters=(("points", "1x2"), ("threads", "1x128")),
+    )
+    with pytest.raises(SkillRefused):
+        apply_step(made, LANES, library, CONTEXT)
+    again = combine(candidate(IN_MEMORY), [other], library, CONTEXT).candidate
+    assert again.source.count("means_overlapping<<<") == 1
+
+
+def test_a_kernel_named_in_two_places_is_not_guarded(library: SkillLibrary) -> None:
+    declared = IN_MEMORY.replace(
+        "static __global__",
+        "static __global__ void means(const float* data, float* mean, int rows, int cols);\n\nstatic __global__",
+        1,
+    )
+    with pytest.raises(SkillRefused, match="named in other places"):
+        apply_step(candidate(declared), LANES, library, CONTEXT)
+
+
+def test_in_a_namespace_everything_is_named_in_full(library: SkillLibrary) -> None:
+    text = IN_MEMORY.replace("static __global__", "namespace nn {\nstatic __global__").replace(
+        'extern "C"', '}\nextern "C"'
+    )
+    made = apply_step(
+        candidate(text.replace(" means<<<", " nn::means<<<")), LANES, library, CONTEXT
+    ).candidate
+    assert "nn::means<<<j_blocks, nn::kThreads>>>" in made.source
+    assert "nn::means_overlapping<<<(cols + 127) / 128, 128>>>" in made.source
+    assert "+ nn::kJTile - 1) / nn::kJTile" in made.source
