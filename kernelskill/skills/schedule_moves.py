@@ -131,7 +131,7 @@ def _to_hold_apart(state: LiftedState, context: SkillContext) -> tuple[tuple[str
         return ()
     read = {node.buffer for e in algorithm.expressions for node in walk(e) if isinstance(node, Load)}
     promised = restricted_parameters(state.unit, state.lifted.launch.function)
-    free = {name for name, argument in state.lifted.arguments.items() if argument.strip() not in promised}
+    free = {name for name, argument in state.lifted.arguments if argument.strip() not in promised}
     pairs = {
         (store.buffer, buffer): None
         for store in algorithm.stores
