@@ -15,6 +15,7 @@ from kernelskill.cli import (
     check_command,
     doctor_command,
     evaluator_command,
+    import_command,
     init_command,
     profile_command,
     run_command,
@@ -66,6 +67,7 @@ app.command("doctor")(doctor_command.doctor)
 app.command("worker")(worker_command.worker)
 app.command("bench")(bench_command.bench)
 app.command("ceilings")(ceilings_command.ceilings)
+app.add_typer(import_command.app, name="import")
 app.add_typer(skills_command.app, name="skills")
 app.add_typer(evaluator_command.app, name="evaluator")
 

@@ -55,11 +55,11 @@ class TestProcess:
                 f"{tests.main} or a file beside it changed since the task was loaded",
                 remedy="start again to use the new one",
             )
-        limits = Limits(wall_s=timeout_s, address_bytes=None if gpu else _memory_bytes())
+        limits = Limits(wall_s=timeout_s, address_bytes=None if gpu else machine_bytes())
         command = [sys.executable, "-P", "-m", "kernelskill.tasks.child"]
 
         def start() -> Child:
-            return Child.start(command, cwd=Path(tests.folder), limits=limits, env=_environment())
+            return Child.start(command, cwd=Path(tests.folder), limits=limits, env=user_environment())
 
         process = cls(tests, start, timeout_s)
         try:
@@ -195,7 +195,7 @@ def bundle_key(tests: TestSource, signature: Signature, case: int, seed: int) ->
     return sha256_text(canonical_json([tests.digest, signature.content_digest(), case, str(seed), 1]))
 
 
-def _environment() -> dict[str, str]:
+def user_environment() -> dict[str, str]:
     """The user's own Python packages stay reachable; nothing else of the environment does."""
     environment = clean_environment()
     kept = ("VIRTUAL_ENV", "OMP_NUM_THREADS", "XDG_CACHE_HOME")
@@ -209,7 +209,8 @@ def _environment() -> dict[str, str]:
     }
 
 
-def _memory_bytes() -> int:
+def machine_bytes() -> int:
+    """Return the memory of this machine."""
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
