@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from kernelskill.algorithm.expression import Expression, Fold, Load, Loop, Reduce, loads
+from kernelskill.algorithm.expression import Expression, Loop, loads
 from kernelskill.algorithm.lifting.draft import Draft
 from kernelskill.algorithm.lifting.loop_memory import apart
 from kernelskill.algorithm.lifting.memory import solve
@@ -45,7 +43,6 @@ def check_races(draft: Draft) -> None:
     """
     for store in draft.stores:
         _check_store(draft, store)
-        _check_iterations(draft, store)
         if not draft.axes:
             continue
         for expression in store.expressions:
@@ -53,36 +50,6 @@ def check_races(draft: Draft) -> None:
                 for other in draft.stores:
                     if other.buffer == read.buffer:
                         _check_read(draft, read.index, other)
-
-
-def _check_iterations(draft: Draft, store: Store) -> None:
-    """Check that no iteration of a store's loops reads what another iteration stores.
-
-    A load means the contents at the start of the kernel, and the loops write as they go.
-    """
-    everything = tuple(Loop(name, *bounds) for name, bounds in draft.ranges().items())
-    names = frozenset(loop.name for loop in store.loops)
-    if not names:
-        return
-    for expression in store.expressions:
-        for read in _loads_between_stores(expression, names):
-            if read.buffer != store.buffer or read.index == store.index:
-                continue
-            if not apart(store.index, read.index, everything):
-                where = f"{read.buffer} is read at [{show(read.index)}]"
-                raise CannotLift(f"{where} by a loop that writes it at [{show(store.index)}]")
-
-
-def _loads_between_stores(expression: Expression, bound: frozenset[str]) -> Iterator[Load]:
-    """Yield the loads that are carried out inside loops: not those of sums that are complete before them."""
-    if isinstance(expression, Reduce | Fold):
-        if not expression.depends_on(*bound):
-            return
-        bound |= {loop.name for loop in expression.loops}
-    if isinstance(expression, Load):
-        yield expression
-    for child in expression.children:
-        yield from _loads_between_stores(child, bound)
 
 
 def _check_read(draft: Draft, index: Expression, other: Store) -> None:

@@ -13,6 +13,7 @@ from kernelskill.algorithm.lowering.kept import declare_kept
 from kernelskill.algorithm.lowering.launching import Launch, argument_text, parameter_text
 from kernelskill.algorithm.lowering.launching import LaunchFacts as LaunchFacts
 from kernelskill.algorithm.lowering.mapping import Mapping
+from kernelskill.algorithm.lowering.order import check_order
 from kernelskill.algorithm.lowering.original import original_points
 from kernelskill.algorithm.lowering.shared_memory import declare_memory, place_tiles
 from kernelskill.algorithm.lowering.staging import plan_fill, plan_tile
@@ -43,6 +44,7 @@ def emit(algorithm: Algorithm, schedule: Schedule, facts: LaunchFacts) -> Emitte
     Raises:
         IllegalMove: The schedule does not fit the algorithm.
     """
+    check_order(algorithm)
     taken = {*facts.identifiers, *(parameter.name for parameter in algorithm.parameters)}
     taken |= {axis.name for axis in algorithm.axes} | set(algorithm.ranges)
     taken |= {name for expression in algorithm.expressions for name in _called(expression)}
