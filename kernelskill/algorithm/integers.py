@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from math import gcd
 
 from kernelskill.algorithm.expression import (
     COMPARISONS,
@@ -139,6 +140,20 @@ def without(expression: Expression, *names: str) -> Expression:
         if not any(atom.depends_on(*names) for atom in monomial)
     }
     return poly(kept, expression.type)
+
+
+def never_equal(first: Expression, second: Expression, names: Iterable[str]) -> bool:
+    """Whether two indices differ whatever values some symbols have in either: a distance that no step bridges."""
+    symbols = tuple(names)
+    fixed = without(first, *symbols), without(second, *symbols)
+    distance = value_of(subtract(*fixed))
+    if distance is None:
+        return False
+    step = 0
+    for expression, rest in zip((first, second), fixed, strict=True):
+        for factor in terms_of(subtract(expression, rest)).values():
+            step = gcd(step, factor)
+    return distance % step != 0 if step else distance != 0
 
 
 def divide(left: Expression, right: Expression) -> Expression:

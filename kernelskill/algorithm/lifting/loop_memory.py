@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import gcd
 
 from kernelskill.algorithm import integers
 from kernelskill.algorithm.expression import Expression, Loop, Sym
@@ -157,13 +156,4 @@ def _keeps_order(machine: Machine, first: Store, second: Store, loop: Loop) -> b
 
 def apart(first: Expression, second: Expression, loops: tuple[Loop, ...]) -> bool:
     """Whether two indices differ whatever values the loops have in either: a distance that no step bridges."""
-    names = [loop.name for loop in loops]
-    fixed = integers.without(first, *names), integers.without(second, *names)
-    distance = integers.value_of(integers.subtract(*fixed))
-    if distance is None:
-        return False
-    step = 0
-    for expression, rest in zip((first, second), fixed, strict=True):
-        for factor in integers.terms_of(integers.subtract(expression, rest)).values():
-            step = gcd(step, factor)
-    return distance % step != 0 if step else distance != 0
+    return integers.never_equal(first, second, (loop.name for loop in loops))

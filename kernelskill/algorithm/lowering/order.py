@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from math import gcd
 
 from kernelskill.algorithm import integers
 from kernelskill.algorithm.expression import Expression, Fold, Load, Reduce
@@ -28,25 +27,10 @@ def _check_turns(algorithm: Algorithm, store: Store) -> None:
         for read in _loads_between_stores(expression, names):
             if read.buffer != store.buffer or read.index == store.index:
                 continue
-            if not _are_apart(store.index, read.index, algorithm):
+            if not integers.never_equal(store.index, read.index, algorithm.ranges):
                 raise IllegalMove(
                     f"{read.buffer} is read at [{show(read.index)}] in a loop whose other turns write it"
                 )
-
-
-def _are_apart(first: Expression, second: Expression, algorithm: Algorithm) -> bool:
-    """Whether two indices can never be the same: both walk in steps that their distance is no multiple of."""
-    names = tuple(algorithm.ranges)
-    fixed = integers.without(first, *names), integers.without(second, *names)
-    distance = integers.value_of(integers.subtract(*fixed))
-    steps = [
-        factor
-        for index, rest in zip((first, second), fixed, strict=True)
-        for factor in integers.terms_of(integers.subtract(index, rest)).values()
-    ]
-    if distance is None:
-        return False
-    return distance % gcd(*steps) != 0 if steps else distance != 0
 
 
 def _loads_between_stores(expression: Expression, bound: frozenset[str]) -> Iterator[Load]:
