@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.status import Status
 from rich.text import Text
 
-from kernelskill.cli.wording import Line, line_of, waiting_for
+from kernelskill.report.wording import Line, line_of, waiting_for
 from kernelskill.schema.event import Event
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kernelskill.cli.wording import line_of, waiting_for
+from kernelskill.report.wording import line_of, waiting_for
 from kernelskill.schema.evaluation import Verdict, VerdictKind
 from kernelskill.schema.event import Judged, Note, RoundStarted
 

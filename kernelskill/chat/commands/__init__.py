@@ -1,0 +1,1 @@
+"""One command of the chat a file; `kernelskill.chat.registry` finds them."""
