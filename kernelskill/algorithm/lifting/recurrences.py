@@ -131,7 +131,7 @@ def _masked(
         step = recognise(second, state, initial)
     else:
         return None
-    neutral = _neutral(step.op, state.kind, initial) if step is not None else None
+    neutral = neutral_for(step.op, state.kind, initial) if step is not None else None
     if step is None or neutral is None:
         return None
     sides = (step.body, neutral) if second == state else (neutral, step.body)
@@ -153,8 +153,8 @@ def _extremum(end: Select, state: Sym) -> Step | None:
     return None
 
 
-def _neutral(op: str, kind: str, initial: Expression) -> Expression | None:
-    """Return the value that leaves an accumulator as it is, whatever it holds."""
+def neutral_for(op: str, kind: str, initial: Expression) -> Expression | None:
+    """Return the value that leaves an accumulator as it is, whatever it holds after such a start."""
     if op == "+":
         return zero_of(kind, negative=is_float(kind) and not _is_never_negative_zero(initial))
     if op == "*":
@@ -192,7 +192,7 @@ def joined_with(op: str, first: Expression, second: Expression) -> Expression:
 
 def neutral_of(op: str, kind: str) -> Expression | None:
     """Return what a reduction of a type starts from when nothing is reduced yet."""
-    return _neutral(op, kind, zero_of(kind))
+    return neutral_for(op, kind, zero_of(kind))
 
 
 def _is_never_negative_zero(initial: Expression) -> bool:

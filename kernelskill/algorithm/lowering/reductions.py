@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from kernelskill.algorithm.access import certain_loads
 from kernelskill.algorithm.expression import (
@@ -23,30 +23,14 @@ from kernelskill.algorithm.lowering.hoisting import Accumulation, can_share, hoi
 from kernelskill.algorithm.lowering.holding import guarded, hold_load, ordered, unheld_loads
 from kernelskill.algorithm.lowering.kept import serves, write_kept
 from kernelskill.algorithm.lowering.lanes import combine_lanes, has_start, neutral_of, pick_lanes
-from kernelskill.algorithm.lowering.loop_heads import accumulate, loop_head
+from kernelskill.algorithm.lowering.loop_heads import loop_head
 from kernelskill.algorithm.lowering.packs import Packs, Run, packs_of_loads, wide_steps
+from kernelskill.algorithm.lowering.steps import Member, body_of, state_name, take_in
 from kernelskill.algorithm.lowering.tile_loop import TileLoop
-from kernelskill.algorithm.lowering.values import print_values
 from kernelskill.algorithm.lowering.zeros import is_zero, vanishes
 from kernelskill.algorithm.model import IllegalMove
 from kernelskill.algorithm.picks import as_pick
 from kernelskill.algorithm.types import cuda_name
-
-
-@dataclass(frozen=True)
-class Member:
-    """One reduction of a group, its loops renamed to those of the group."""
-
-    original: Accumulation
-    renamed: Accumulation
-    name: str
-    """Name of its accumulator; of the first state of a fold."""
-    dims: tuple[AxisText, ...]
-
-    @property
-    def subscript(self) -> str:
-        """Text that picks the current point's accumulator."""
-        return "".join(f"[{text.point}]" for text in self.dims)
 
 
 def lower_reductions(
@@ -121,29 +105,20 @@ class _Group:
         if isinstance(member.original, Fold):
             for reduction in self._accumulated:
                 if isinstance(reduction, Fold) and replace(reduction, index=0) == member.original:
-                    context.values[reduction] = self._state(member, reduction.index)
+                    context.values[reduction] = state_name(context, member, reduction.index)
             for number in range(len(member.original.states)):
                 whole = replace(member.original, index=number)
-                context.values.setdefault(whole, self._state(member, number))
+                context.values.setdefault(whole, state_name(context, member, number))
         else:
             context.values[member.original] = member.name + member.subscript
 
     # accumulators
 
-    def _state(self, member: Member, number: int) -> str:
-        assert isinstance(member.original, Fold)
-        key = f"{member.name}/{number}"
-        names = self._context.step_names
-        if key not in names:
-            state = member.original.states[number].name
-            names[key] = member.name if number == 0 else self._context.names.fresh(state)
-        return names[key] + member.subscript
-
     def _declare(self, member: Member) -> None:
         reduction = member.renamed
         if isinstance(reduction, Fold):
             for number, (state, initial) in enumerate(zip(reduction.states, reduction.initials, strict=True)):
-                self._declare_one(member, self._state(member, number), state.type, initial)
+                self._declare_one(member, state_name(self._context, member, number), state.type, initial)
             return
         self._declare_one(member, member.name + member.subscript, reduction.kind, self._start(reduction))
         if self._context.shares_loops and has_start(reduction) and not member.dims:
@@ -181,7 +156,7 @@ class _Group:
 
     def _write_plain(self) -> None:
         context = self._context
-        bodies = [body for member in self._members for body in self._body(member)]
+        bodies = [body for member in self._members for body in body_of(member)]
         if serves(context, self._loops, bodies):
             write_kept(context, self._loops[0], bodies, self._step)
             with context.out.block("else"):
@@ -206,7 +181,7 @@ class _Group:
         """Write the loops with lanes that take neighbouring steps together; False where nothing is wide."""
         context, loop = self._context, self._loops[-1]
         run = Run(loop.name, loop.lower, context.schedule.lane_vector)
-        bodies = [body for member in self._members for body in self._body(member)]
+        bodies = [body for member in self._members for body in body_of(member)]
         packs = Packs(run, read=packs_of_loads(context, bodies, run))
         if not packs.read or context.register_axes:
             return False
@@ -240,7 +215,7 @@ class _Group:
         context = self._context
         step = context.names.fresh(f"{loop.name}_i")
         context.step_names[loop.name] = step
-        bodies = [self._body(member) for member in self._members]
+        bodies = [body_of(member) for member in self._members]
         is_zero_filled = all(vanishes(context, member.renamed, self._tiles) for member in self._members)
         bound = depth
         if not is_zero_filled:
@@ -259,10 +234,6 @@ class _Group:
                     context.step_names[inner.name] = inner.name
                 stack.enter_context(context.out.block(loop_head(context, inner)))
             self._step()
-
-    def _body(self, member: Member) -> tuple[Expression, ...]:
-        reduction = member.renamed
-        return reduction.updates if isinstance(reduction, Fold) else (reduction.body,)
 
     # one step
 
@@ -283,7 +254,7 @@ class _Group:
         context = self._context
         if not context.register_axes:
             return []
-        bodies = [body for member in self._members for body in self._body(member)]
+        bodies = [body for member in self._members for body in body_of(member)]
         bound = {loop.name for loop in self._loops}
         bound |= {loop.name for body in bodies for node in walk(body) for loop in getattr(node, "loops", ())}
         held: list[Load] = []
@@ -305,7 +276,7 @@ class _Group:
         context = self._context
         every = tuple(dict.fromkeys(dim for member in self._members for dim in member.dims))
         held: list[Load] = []
-        bodies = [body for member in self._members for body in self._body(member)]
+        bodies = [body for member in self._members for body in body_of(member)]
         bound = {loop.name for body in bodies for node in walk(body) for loop in getattr(node, "loops", ())}
         for load in dict.fromkeys(load for body in bodies for load in ordered(certain_loads(body))):
             dims = context.dims_of(load)
@@ -320,11 +291,11 @@ class _Group:
 
     def _accumulate(self, dims: tuple[AxisText, ...], members: Sequence[Member]) -> None:
         context = self._context
-        bodies = [body for member in members for body in self._body(member)]
+        bodies = [body for member in members for body in body_of(member)]
         for member in members:
             if isinstance(member.renamed, Fold):
                 for number, state in enumerate(member.renamed.states):
-                    context.values[state] = self._state(member, number)
+                    context.values[state] = state_name(context, member, number)
         needs_guard = bool(unheld_loads(context, bodies))
         with (
             context.over_points(dims, bodies),
@@ -334,36 +305,12 @@ class _Group:
             context.depth += 1
             lower_reductions(context, bodies)
             context.depth -= 1
-            values = print_values(context, bodies)
-            context.out.lines(values.declarations)
-            texts = iter(values.texts)
-            for member in members:
-                self._combine(member, [next(texts) for _ in self._body(member)])
+            take_in(context, members)
             context.values = before
         for member in members:
             if isinstance(member.renamed, Fold):
                 for state in member.renamed.states:
                     context.values.pop(state, None)
-
-    def _combine(self, member: Member, texts: list[str]) -> None:
-        context, reduction = self._context, member.renamed
-        if isinstance(reduction, Reduce):
-            target = member.name + member.subscript
-            context.out.line(accumulate(context, reduction.op, reduction.kind, target, texts[0]))
-            return
-        targets = [self._state(member, number) for number in range(len(texts))]
-        changed = [
-            (t, text, s) for t, text, s in zip(targets, texts, reduction.states, strict=True) if t != text
-        ]
-        if len(changed) == 1:
-            context.out.line(f"{changed[0][0]} = {changed[0][1]};")
-            return
-        fresh = []
-        for _, text, state in changed:
-            fresh.append(context.names.fresh(f"next_{state.name}"))
-            context.out.line(f"const {cuda_name(state.type)} {fresh[-1]} = {text};")
-        for (target, _, _), name in zip(changed, fresh, strict=True):
-            context.out.line(f"{target} = {name};")
 
     def _finish(self, member: Member) -> None:
         """Combine the partial results of lanes."""
@@ -375,7 +322,10 @@ class _Group:
             if pick is None or member.dims:
                 raise IllegalMove("a loop carries more than one associative accumulator")
             pick_lanes(
-                context, reduction, pick, [self._state(member, n) for n in range(len(reduction.states))]
+                context,
+                reduction,
+                pick,
+                [state_name(context, member, n) for n in range(len(reduction.states))],
             )
             return
         with context.over_points(member.dims, [reduction.initial]):

@@ -7,10 +7,11 @@ from contextlib import ExitStack
 from dataclasses import replace
 
 from kernelskill.algorithm.access import certain_loads
-from kernelskill.algorithm.expression import Expression, Fold, Load, Reduce, loads, walk
+from kernelskill.algorithm.expression import Expression, Fold, Load, Reduce, Select, loads, walk
 from kernelskill.algorithm.integers import conjunction
 from kernelskill.algorithm.lowering.context import AxisText, Context
 from kernelskill.algorithm.lowering.hoisting import hoistable
+from kernelskill.algorithm.lowering.holding import unheld_loads
 from kernelskill.algorithm.lowering.kept import kept_chunks, serves, write_kept
 from kernelskill.algorithm.lowering.loop_heads import loop_head
 from kernelskill.algorithm.lowering.packs import (
@@ -289,7 +290,15 @@ def _write_one(context: Context, store: Store) -> None:
             tests = print_values(context, list(store.guard))
             context.out.lines(tests.declarations)
             stack.enter_context(context.out.block(f"if ({' && '.join(_joined(tests.texts))})"))
-        values = print_values(context, [store.value])
+        value = store.value
+        if isinstance(value, Select) and unheld_loads(context, (value.first, value.second)):
+            # What is read on one side only gets names there.
+            with context.out.block(f"if ({context.show(value.condition)})"):
+                _write_one(context, replace(store, guard=(), value=value.first))
+            with context.out.block("else"):
+                _write_one(context, replace(store, guard=(), value=value.second))
+            return
+        values = print_values(context, [value])
         context.out.lines(values.declarations)
         context.out.line(_store_text(context, store, values.texts[0]))
 

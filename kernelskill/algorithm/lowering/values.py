@@ -93,7 +93,7 @@ class _Printer:
             return False
         if isinstance(node, Load | Call):
             return True
-        if is_integer(node.type) and isinstance(node, Poly):
+        if is_integer(node.type) and isinstance(node, Poly) and not loads(node):
             return False
         return _operations(node) >= (1 if node in self._hints else _SMALL)
 
