@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import exp, log, sqrt
 
-from kernelskill.schema.base import Record
+from kernelskill.schema.base import Explained
 from kernelskill.schema.evaluation import Evaluation, PairedTiming, Verdict, VerdictKind
 from kernelskill.schema.task import Task
 
@@ -19,7 +19,7 @@ ESTIMATE_MARGIN = 0.15
 (`benchmarks/results/emulated/validation.json`); they are too few, and some of them the model was fitted to."""
 
 
-class Margins(Record):
+class Margins(Explained):
     """What an interval must clear."""
 
     least_gain: float = LEAST_GAIN

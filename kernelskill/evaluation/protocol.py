@@ -14,13 +14,13 @@ from kernelskill.evaluation.precision import Errors, PrecisionLoss, precision_lo
 from kernelskill.evaluation.seeds import SeedPool
 from kernelskill.evaluation.trials import Trial, TrialSource
 from kernelskill.events import Clock
-from kernelskill.schema.base import Record
+from kernelskill.schema.base import Explained
 from kernelskill.schema.device import Evidence
 from kernelskill.schema.evaluation import Depth, Status
 from kernelskill.schema.task import Case, Task
 
 
-class CheckRules(Record):
+class CheckRules(Explained):
     """How much is checked, and for how long."""
 
     large_bytes: int = 16 << 20

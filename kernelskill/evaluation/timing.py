@@ -14,13 +14,13 @@ from kernelskill.backends.base import RunOutcome, TimingRun
 from kernelskill.errors import HarnessError
 from kernelskill.evaluation.capabilities import AnyWorker
 from kernelskill.events import Clock
-from kernelskill.schema.base import Record
+from kernelskill.schema.base import Explained
 from kernelskill.schema.evaluation import PairedTiming, Timing
 
 CONFIDENCE = 0.95
 
 
-class TimingRules(Record):
+class TimingRules(Explained):
     """How many pairs are taken. The counts are decided before the first sample."""
 
     pairs: int = 30

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict
 class Record(BaseModel):
     """An immutable record. Unknown fields are errors, so that old and new files never mix silently."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     def canonical(self) -> str:
         """Return the record as JSON with sorted keys and no spaces: equal records, equal text."""
@@ -21,6 +21,15 @@ class Record(BaseModel):
     def content_digest(self) -> str:
         """Return a SHA-256 over the canonical form, as 64 hex digits."""
         return sha256_text(self.canonical())
+
+
+class Explained(Record):
+    """A record whose fields' docstrings are kept as their descriptions.
+
+    Reading them back from the source costs every start of the program; only what is printed needs them.
+    """
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
 
 
 def canonical_json(value: Any) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -33,8 +32,8 @@ from kernelskill.schema.device import Evidence
 from kernelskill.schema.event import Note, RunResumed, RunStarted
 from kernelskill.search.budget import budget_of
 from kernelskill.skills.library import SkillLibrary, default_folders
+from kernelskill.session.gating import gate
 from kernelskill.source.unit import SourceUnit
-from kernelskill.tasks.gate import run_gate
 from kernelskill.tasks.load import LoadedTask, load_task
 from kernelskill.tasks.process import TestProcess
 from kernelskill.tasks.snapshot import read_snapshot, write_snapshot
@@ -169,23 +168,6 @@ def assemble_resumed(
         )
         assembly.resources = stack.pop_all()
         return assembly
-
-
-def gate(loaded: LoadedTask, *, accept_weak: bool) -> list[str]:
-    """Refuse a test that a wrong kernel would pass.
-
-    Returns:
-        What a weak test lets through, where that was accepted.
-
-    Raises:
-        TaskError: The test proves too little, or its reference cannot be relied on.
-    """
-    with (
-        TestProcess.start(loaded.tests) as process,
-        tempfile.TemporaryDirectory(prefix="kernelskill-") as data,
-    ):
-        report = run_gate(loaded.task, process, Path(data), accept_weak=accept_weak)
-    return [f"the test would accept {weak.probe} in place of {weak.output!r}" for weak in report.weak]
 
 
 def _assemble(

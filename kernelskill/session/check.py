@@ -12,7 +12,7 @@ from kernelskill.runs import SystemClock
 from kernelskill.schema.base import Record
 from kernelskill.schema.candidate import Candidate
 from kernelskill.schema.evaluation import Evaluation, Request
-from kernelskill.session.assemble import gate
+from kernelskill.session.gating import gate
 from kernelskill.tasks.load import load_task
 
 

@@ -19,7 +19,7 @@ from kernelskill.evaluation import damage, judge, precision, suspicion, timing
 from kernelskill.evaluation.case_run import POISONS
 from kernelskill.evaluation.protocol import CheckRules
 from kernelskill.resources import data_folder
-from kernelskill.schema.base import Record
+from kernelskill.schema.base import Explained, Record
 from kernelskill.schema.device import Conditions
 from kernelskill.schema.evaluation import Request
 from kernelskill.sweep.rates import Rate
@@ -177,7 +177,7 @@ def versions() -> dict[str, str]:
     return found if gpus else found | {"gpu": _MISSING}
 
 
-def _settings(rules: Record) -> tuple[Setting, ...]:
+def _settings(rules: Explained) -> tuple[Setting, ...]:
     """Return every field of a record of rules; its docstrings say what they mean."""
     return tuple(
         Setting(

@@ -15,7 +15,7 @@ from kernelskill.events import Clock
 from kernelskill.schema.base import Record
 from kernelskill.schema.device import Conditions
 from kernelskill.schema.evaluation import Evaluation, Request, Status
-from kernelskill.session.assemble import gate
+from kernelskill.session.gating import gate
 from kernelskill.sweep.rates import Rate, rate
 from kernelskill.sweep.zoo import Zoo, ZooKernel
 from kernelskill.tasks.load import LoadedTask, load_task
