@@ -73,6 +73,8 @@ class Schedule:
     """Blocks an SM asked for by `__launch_bounds__`; 0: none."""
     swizzle: int = 0
     """Rows of blocks that are walked together, for reuse in L2; 0: plain order."""
+    interior: bool = False
+    """Whether threads whose windows lie inside of all bounds take a path without tests."""
     tensor: bool = False
     """Whether the products run on tensor cores; then `threads` of an axis are warps."""
 

@@ -146,6 +146,10 @@ class Context:
     """Name of the block's dynamic memory; empty where tiles are arrays of fixed size."""
     shared_bytes: str = ""
     """Constant: bytes of it."""
+    is_inner: bool = False
+    """Whether what is written runs for threads all of whose points and windows lie in range."""
+    one_point: bool = False
+    """Whether the points of a thread are taken one at a time: their coordinates are declared."""
     tile_buffer: str = ""
     """Index of the tile buffer that is read, where there are two."""
     locals: dict[str, str] = field(default_factory=dict)
@@ -155,7 +159,9 @@ class Context:
 
     @property
     def register_axes(self) -> tuple[AxisText, ...]:
-        """Axes along which a thread has several points, outermost first."""
+        """Axes along which a thread has several points together, outermost first."""
+        if self.one_point:
+            return ()
         return tuple(text for text in self.axes.values() if text.plan.points > 1)
 
     def constant(self, base: str, value: int) -> str:
@@ -263,6 +269,8 @@ class Context:
 
     def in_range(self, axes: Iterable[AxisText]) -> list[str]:
         """Return the tests that coordinates of axes lie below their ends."""
+        if self.is_inner:
+            return []
         return [f"{text.axis.name} < {self.show(text.axis.upper, 8)}" for text in axes]
 
 

@@ -34,7 +34,7 @@ def hold_load(
             for dim in dims:
                 if dim.axis.name not in context.printed_symbols([load]):
                     context.declare_point(dim)
-            text = f"{' && '.join(tests)} ? {text} : {zero_of(load.kind)}"
+            text = f"{' && '.join(tests)} ? {text} : {zero_of(load.kind)}" if tests else text
         context.out.line(f"{name}" + "".join(f"[{dim.point}]" for dim in dims) + f" = {text};")
 
 

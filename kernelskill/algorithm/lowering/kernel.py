@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from kernelskill.algorithm.expression import Call, Expression, Num, walk
 from kernelskill.algorithm.lowering.context import Context, StagedTile, axis_texts, index_type_of
 from kernelskill.algorithm.lowering.fill import Filler, tile_starts
+from kernelskill.algorithm.lowering.inner import lower_points
 from kernelskill.algorithm.lowering.kept import declare_kept
 from kernelskill.algorithm.lowering.launching import Launch, argument_text, parameter_text
 from kernelskill.algorithm.lowering.launching import LaunchFacts as LaunchFacts
@@ -159,7 +160,7 @@ class _Emission:
             if self._schedule.tensor:
                 TensorBody(context).write()
             else:
-                lower_stores(context)
+                lower_points(context)
         return "".join(context.out.text.splitlines(keepends=True)[1:-1])
 
     def _fill_once(self) -> None:

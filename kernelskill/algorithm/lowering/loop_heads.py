@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from kernelskill.algorithm.expression import Expression, Load, Loop, walk
+from kernelskill.algorithm.integers import subtract, value_of
 from kernelskill.algorithm.lowering.context import Context
 from kernelskill.algorithm.types import cuda_name
+
+_MOST_UNROLLED = 16
 
 
 def loop_head(context: Context, loop: Loop, *, shared: bool = False) -> str:
@@ -18,6 +21,12 @@ def loop_head(context: Context, loop: Loop, *, shared: bool = False) -> str:
         start = f"static_cast<long long>({context.split}) * {context.constant('kLanes', context.schedule.lanes)} + {context.lane}"
     first = start if low == "0" else f"{low} + {start}"
     return f"for ({kind} {name} = {first}; {name} < {high}; {name} += {context.lane_stride})"
+
+
+def is_short(loop: Loop) -> bool:
+    """Whether a loop runs a few times, as often for everyone."""
+    length = value_of(subtract(loop.upper, loop.lower))
+    return length is not None and length <= _MOST_UNROLLED
 
 
 def _bound(context: Context, expression: Expression) -> str:

@@ -23,7 +23,7 @@ from kernelskill.algorithm.lowering.hoisting import Accumulation, can_share, hoi
 from kernelskill.algorithm.lowering.holding import guarded, hold_load, ordered, unheld_loads
 from kernelskill.algorithm.lowering.kept import serves, write_kept
 from kernelskill.algorithm.lowering.lanes import combine_lanes, has_start, neutral_of, pick_lanes
-from kernelskill.algorithm.lowering.loop_heads import loop_head
+from kernelskill.algorithm.lowering.loop_heads import is_short, loop_head
 from kernelskill.algorithm.lowering.packs import Packs, Run, packs_of_loads, wide_steps
 from kernelskill.algorithm.lowering.steps import Member, body_of, state_name, take_in
 from kernelskill.algorithm.lowering.tile_loop import TileLoop
@@ -174,6 +174,9 @@ class _Group:
                 unroll = context.schedule.loop(loop.name).unroll
                 if unroll:
                     context.out.line(f"#pragma unroll {unroll}")
+                elif context.is_inner and is_short(loop):
+                    # Neighbouring points of a thread read the same elements in different steps.
+                    context.out.line("#pragma unroll")
                 stack.enter_context(context.out.block(loop_head(context, loop, shared=is_shared)))
             self._step()
 

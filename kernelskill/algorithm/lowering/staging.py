@@ -347,5 +347,5 @@ def note_divisible(context: Context, expression: Expression, divisor: int) -> No
         if factor % divisor == 0:
             continue
         kept = [atom for atom in monomial if not (isinstance(atom, Sym) and atom.name in context.axes)]
-        value = product([constant(factor), *kept])
+        value = product([constant(abs(factor)), *kept])
         context.divisible[value] = max(divisor, context.divisible.get(value, 0))

@@ -21,6 +21,7 @@ from kernelskill.algorithm.moves.plan import (
     pair,
 )
 from kernelskill.algorithm.schedule import AxisPlan, Schedule, Staging
+from kernelskill.algorithm.windows import with_even_windows
 
 
 class VectorPoints:
@@ -85,7 +86,8 @@ class CoarsenPoints:
         if any(staging.loop for staging in schedule.staged) or schedule.lanes > 1:
             raise IllegalMove("points are scheduled otherwise already")
         points, threads = pair(values["points"]), pair(values["threads"])
-        axes = plan.algorithm.axes
+        algorithm = with_even_windows(plan.algorithm)
+        axes = algorithm.axes
         if not axes:
             raise IllegalMove("there is only one point")
         if len(axes) == 1 and (points[0] > 1 or threads[0] > 1):
@@ -94,7 +96,7 @@ class CoarsenPoints:
         if len(axes) > 1:
             shapes[axes[-2].name] = (threads[0], points[0])
         plans = tuple(AxisPlan(axis.name, *shapes.get(axis.name, (1, 1))) for axis in axes)
-        return checked(Plan(plan.algorithm, Schedule(axes=plans, staged=schedule.staged)))
+        return checked(Plan(algorithm, Schedule(axes=plans, staged=schedule.staged)))
 
 
 class TurnTiles:
@@ -171,10 +173,10 @@ class HaloTiles:
         return first_that_fits(self, plan, offered)
 
     def apply(self, plan: Plan, values: Mapping[str, str]) -> Plan:
-        algorithm = plan.algorithm
         if plan.schedule.staged or plan.schedule.lanes > 1:
             raise IllegalMove("points are scheduled otherwise already")
-        base = CoarsenPoints().apply(plan, values).schedule
+        coarse = CoarsenPoints().apply(plan, values)
+        algorithm, base = coarse.algorithm, coarse.schedule
         planes = number(values.get("planes", "1"))
         if planes > 1:
             if len(algorithm.axes) < 3:

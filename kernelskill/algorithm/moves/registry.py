@@ -13,6 +13,7 @@ from kernelskill.algorithm.moves.tiling import (
     WalkInBands,
     WideAccess,
 )
+from kernelskill.algorithm.moves.windows import InnerPoints
 
 REORDERING = frozenset({"share_columns", "share_rows", "sum_in_blocks", "use_tensor_cores"})
 """Moves whose skills say that sums of floats may come in another order."""
@@ -21,6 +22,7 @@ MOVES: dict[str, Move] = {
     "block_points": BlockPoints(),
     "coarsen_points": CoarsenPoints(),
     "halo_tiles": HaloTiles(),
+    "inner_points": InnerPoints(),
     "keep_rows": KeepRows(),
     "overlap_copies": OverlapCopies(),
     "share_columns": ShareColumns(),

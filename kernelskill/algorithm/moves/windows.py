@@ -1,0 +1,60 @@
+"""Moves on points that read windows with borders."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from kernelskill.algorithm.model import Algorithm, IllegalMove
+from kernelskill.algorithm.moves.plan import Option, Plan, checked, first_that_fits, pair
+from kernelskill.algorithm.schedule import AxisPlan, Schedule
+from kernelskill.algorithm.types import size_of
+from kernelskill.algorithm.windows import with_even_windows
+
+
+class InnerPoints:
+    """Let threads whose windows lie inside of all bounds compute several neighbouring points without tests."""
+
+    def options(self, plan: Plan) -> tuple[Option, ...]:
+        offered: tuple[Option, ...]
+        if len(plan.algorithm.axes) == 1:
+            offered = (
+                Option("points", ("1x4", "1x2", "1x8", "1x1"), "points of a thread"),
+                Option("threads", ("1x256", "1x128"), "threads of a block"),
+            )
+        else:
+            small = bool(plan.algorithm.stores) and size_of(plan.algorithm.stores[0].kind) == 1
+            points = (
+                ("4x4", "8x4", "4x1", "2x4", "8x1") if small else ("4x1", "8x1", "2x1", "2x2", "4x2", "1x1")
+            )
+            offered = (
+                Option("points", points, "points of a thread: rows x columns"),
+                Option(
+                    "threads",
+                    ("8x32", "4x64", "16x16", "2x128", "4x32"),
+                    "threads of a block: rows x columns",
+                ),
+            )
+        return first_that_fits(self, plan, offered)
+
+    def apply(self, plan: Plan, values: Mapping[str, str]) -> Plan:
+        if plan.schedule.staged or plan.schedule.lanes > 1:
+            raise IllegalMove("points are scheduled otherwise already")
+        points, threads = pair(values["points"]), pair(values["threads"])
+        algorithm = with_even_windows(plan.algorithm)
+        axes = algorithm.axes
+        if not axes:
+            raise IllegalMove("there is only one point")
+        if len(axes) == 1 and (points[0] > 1 or threads[0] > 1):
+            raise IllegalMove("there is only one axis")
+        together = points[1] if points[1] <= _neighbours(algorithm) else 1
+        shapes = {axes[-1].name: (threads[1], points[1], together)}
+        if len(axes) > 1:
+            shapes[axes[-2].name] = (threads[0], points[0], points[0])
+        plans = tuple(AxisPlan(axis.name, *shapes.get(axis.name, (1, 1, 1))) for axis in axes)
+        return checked(Plan(algorithm, replace(Schedule(axes=plans), interior=True)))
+
+
+def _neighbours(algorithm: Algorithm) -> int:
+    """Return how many neighbours a thread takes: threads side by side read words, not parts of them."""
+    return max(1, 4 // size_of(algorithm.stores[0].kind))
