@@ -45,6 +45,16 @@ class EventLog:
         self._known = {_identity(event) for event in self._events}
         self._stream = path.open("a", encoding="utf-8")
 
+    def subscribe(self, sink: Sink) -> Callable[[], None]:
+        """Tell a sink of every event from now on; what is returned ends that."""
+        self._sinks.append(sink)
+
+        def end() -> None:
+            if sink in self._sinks:
+                self._sinks.remove(sink)
+
+        return end
+
     @property
     def events(self) -> tuple[Event, ...]:
         """All events so far."""

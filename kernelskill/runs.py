@@ -11,12 +11,13 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from time import monotonic
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
 from kernelskill.errors import ArtifactCorrupt, UsageError
 from kernelskill.schema.base import Record
+from kernelskill.schema.chat_event import Configured, Forgot, HeadMoved, Steered
 from kernelskill.schema.event import (
     BaselineMeasured,
     Confirmed,
@@ -29,6 +30,7 @@ from kernelskill.schema.event import (
     RunStarted,
 )
 from kernelskill.schema.run import Spend
+from kernelskill.schema.steering import Rule
 
 AnyRecord = TypeVar("AnyRecord", bound=Record)
 _TEMPORARY = re.compile(r"\..+\.\d+\.[0-9a-f]{8}")
@@ -224,6 +226,14 @@ class RunState:
     round_limit: int | None = None
     """Raised limit of rounds, where a resume asked for more."""
     interrupted: bool = False
+    rules: tuple[Rule, ...] = ()
+    """What the user asked for and did not take back."""
+    last_rule: int = 0
+    """Number of the latest rule, those taken back included."""
+    settings: dict[str, Any] = field(default_factory=dict)
+    """Settings that were changed on the way."""
+    undone: tuple[str, ...] = ()
+    """Candidates to which `redo` goes back, the next one last."""
 
 
 def fold(events: Iterable[Event]) -> RunState:
@@ -253,7 +263,36 @@ def _apply(state: RunState, event: Event) -> None:
         case RunFinished():
             state.finished = event
         case _:
+            _apply_wish(state, event)
+
+
+def _apply_wish(state: RunState, event: Event) -> None:
+    """Take note of what the user asked for."""
+    match event:
+        case Steered():
+            state.rules = (*state.rules, *event.rules)
+            state.last_rule = max((state.last_rule, *(rule.number for rule in event.rules)))
+        case Forgot():
+            state.rules = tuple(rule for rule in state.rules if rule.number not in event.rules)
+        case Configured():
+            state.settings = {**state.settings, **event.changes}
+        case HeadMoved():
+            _head_moved(state, event)
+        case _:
             pass
+
+
+def _head_moved(state: RunState, event: HeadMoved) -> None:
+    """Make a candidate what the run goes on from: the frontier is it alone, and it is the best there is."""
+    if event.how == "undo":
+        state.undone = (*state.undone, event.before)
+    else:
+        state.undone = state.undone[:-1] if event.how == "redo" else ()
+    state.frontier, state.best, state.best_speedup = (event.candidate,), event.candidate, event.speedup
+    # Whoever chooses a way wants it gone, however many rounds brought nothing before.
+    state.rounds_without_gain, state.finished = 0, None
+    if state.confirmed is not None and state.confirmed.candidate != event.candidate:
+        state.confirmed = None
 
 
 def _resumed(state: RunState, event: RunResumed) -> None:
@@ -267,6 +306,8 @@ def _round_finished(state: RunState, event: RoundFinished) -> None:
     gained = event.result.best_speedup > state.best_speedup
     state.rounds_without_gain = 0 if gained else state.rounds_without_gain + 1
     state.best_speedup = event.result.best_speedup
+    if event.best != state.best:
+        state.undone = ()
     state.frontier, state.best, state.spend = event.frontier, event.best, event.spend
     state.rounds, state.open_round = event.result.number, None
     if state.confirmed is not None and state.confirmed.candidate != event.best:

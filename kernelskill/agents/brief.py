@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
+from kernelskill.agents.steering import Steering
 from kernelskill.profiling.potential import Potential
 from kernelskill.schema.candidate import Candidate, Lineage
 from kernelskill.schema.task import Task
@@ -24,6 +25,9 @@ class Brief:
     """Digests of candidates that were evaluated before."""
     potentials: Mapping[str, Potential] = field(default_factory=dict)
     """What can be won in each kernel of the base, where its profile tells."""
+
+    steering: Steering = field(default_factory=Steering)
+    """What the user asked for."""
 
     def winnable(self, kernel: str) -> float:
         """Return the share of the time that can be won in a kernel; 1 where nothing is known."""

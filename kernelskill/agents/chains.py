@@ -14,7 +14,7 @@ from kernelskill.agents.brief import Brief
 from kernelskill.agents.families import points, shifted, site_families, steps_at
 from kernelskill.agents.verifier import permitted
 from kernelskill.schema.candidate import Candidate, Step
-from kernelskill.schema.proposal import Part, Proposal, Skill
+from kernelskill.schema.proposal import Part, Proposal, Refusal, Skill
 from kernelskill.skills.apply import SUFFIXES, find_steps, make_proposal
 from kernelskill.skills.library import SkillLibrary
 from kernelskill.skills.parsed_files import parsed
@@ -73,7 +73,9 @@ def _followers(begun: Proposal, brief: Brief, library: SkillLibrary) -> list[Ski
     return [
         skill
         for skill in library.followers(library.get(begun.steps[-1].skill))
-        if skill.id not in used and not permitted(skill.exactness, brief.task, keep_exact=brief.keep_exact)
+        if skill.id not in used
+        and not brief.steering.declines(skill.id)
+        and not permitted(skill.exactness, brief.task, keep_exact=brief.keep_exact)
     ]
 
 
@@ -85,7 +87,10 @@ def _extended(begun: Proposal, skill: Skill, brief: Brief, library: SkillLibrary
         return []
     found, _ = find_steps(begun.candidate, skill, library, context, only_kernels=touched)
     chains = []
-    for family in site_families(skill, found):
+    for offered in site_families(skill, found):
+        family = brief.steering.restricted(offered)
+        if isinstance(family, Refusal):
+            continue
         choices = (*begun.choices, *shifted(family.choices, len(begun.steps)))
         for values in points(family.choices, _LEADS):
             steps = steps_at(family.steps, family.choices, values)
@@ -106,9 +111,10 @@ def _made(steps: tuple[Step, ...], brief: Brief, library: SkillLibrary) -> Propo
     titles = dict.fromkeys(library.get(step.skill).title for step in steps)
     context = SkillContext(task=brief.task)
     try:
-        return make_proposal(brief.base, steps, library, context, reason=", then ".join(titles))
+        made = make_proposal(brief.base, steps, library, context, reason=", then ".join(titles))
     except SkillRefused:
         return None
+    return None if brief.steering.objection(brief.base, made.candidate) else made
 
 
 def _touched(begun: Proposal, brief: Brief) -> set[str]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import log
 from typing import Literal
 
 from kernelskill.agents.answers import AnswerMalformed, ChangeAnswer, parse_change
 from kernelskill.agents.changes import ChangeRefused, apply_change
 from kernelskill.agents.sections import one_line
+from kernelskill.agents.steering import Steering
 from kernelskill.agents.verifier import permitted
 from kernelskill.llm.base import ModelRequest
 from kernelskill.schema.base import Record, canonical_json, sha256_text
@@ -79,6 +80,7 @@ class Desk:
     keep_exact: bool
     only_kernel: str
     skills: Sequence[Skill]
+    steering: Steering = field(default_factory=Steering)
 
 
 def draft(question: Question, text: str, *, truncated: bool, desk: Desk) -> tuple[Draft, Proposal | None]:
@@ -99,6 +101,12 @@ def draft(question: Question, text: str, *, truncated: bool, desk: Desk) -> tupl
         _require_other_kernels(question.subject, candidate, desk.only_kernel)
     except ChangeRefused as refused:
         return _none(question, "unusable", refused.reason), None
+    known = any(skill.id == answer.skill for skill in desk.skills)
+    whose = "" if known else question.specialist
+    reason = desk.steering.declines(answer.skill, answer.kernel, whose)
+    reason = reason or desk.steering.objection(question.subject, candidate)
+    if reason:
+        return _none(question, "not_permitted", reason), None
     if candidate.digest == question.base:
         return _none(question, "unusable", "it gives the source that there was before the change"), None
     proposal = _proposal(question, answer, candidate, exactness, desk)

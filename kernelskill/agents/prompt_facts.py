@@ -40,7 +40,16 @@ def contract(situation: Situation) -> Section:
         Block(tuple(lines)),
         data(declaration(task.signature), info="cuda", importance=9),
         Block((*arguments, *rest)),
+        *_wishes(situation.wishes),
     )
+
+
+def _wishes(lines: Sequence[str]) -> Section:
+    """Return what the user asked for; a change against it is not taken."""
+    if not lines:
+        return ()
+    said = "\n".join(f"- {one_line(line)}" for line in lines)
+    return (data(said, title="What the user of this run asks for; keep to it:", importance=9),)
 
 
 def declaration(signature: Signature) -> str:

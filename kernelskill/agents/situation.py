@@ -73,6 +73,8 @@ class Situation:
     tried: tuple[Attempt, ...] = ()
     """The latest last."""
     only_kernel: str = ""
+    wishes: tuple[str, ...] = ()
+    """What the user asked of this run, a line each."""
     direction: str = ""
     is_free: bool = False
     """Whether the direction is an idea outside those that the rules allow."""

@@ -42,7 +42,8 @@ def propose(specialist: str, brief: Brief, library: SkillLibrary) -> Offer:
     for skill in library.of(specialist):
         if not skill.mechanical:
             continue
-        reason = permitted(skill.exactness, brief.task, keep_exact=brief.keep_exact)
+        reason = brief.steering.declines(skill.id)
+        reason = reason or permitted(skill.exactness, brief.task, keep_exact=brief.keep_exact)
         if reason:
             refusals.append(Refusal(skill=skill.id, kernel="", reason=reason))
             continue
@@ -97,7 +98,13 @@ def _try_skill(
     only = (brief.only_kernel,) if brief.only_kernel else ()
     found, refusals = find_steps(brief.base, skill, library, context, only_kernels=only)
     made: list[Proposal] = []
-    families = site_families(skill, found)
+    families: list[Family] = []
+    for family in site_families(skill, found):
+        restricted = brief.steering.restricted(family)
+        if isinstance(restricted, Family):
+            families.append(restricted)
+        elif len(family.steps) == 1:
+            refusals.append(restricted)
     # The tail is cut, so kernels in which most can be won come first.
     families.sort(key=lambda family: -brief.winnable(family.steps[0].site.partition("/")[0]))
     for family in families[:MOST_PER_SKILL]:
@@ -128,6 +135,11 @@ def lead(
         except SkillRefused as refused:
             first = steps[0]
             refusal = refusal or Refusal(skill=first.skill, kernel=first.site, reason=refused.reason)
+            continue
+        reason = brief.steering.objection(brief.base, proposal.candidate)
+        if reason:
+            first = steps[0]
+            refusal = refusal or Refusal(skill=first.skill, kernel=first.site, reason=reason)
             continue
         if proposal.candidate.digest not in known:
             return proposal.model_copy(update={"choices": family.choices})

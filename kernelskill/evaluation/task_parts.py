@@ -29,6 +29,10 @@ class TaskParts(Protocol):
     def tests(self) -> TestSource:
         """Where test.py lies."""
 
+    @property
+    def generated(self) -> str:
+        """The launcher that was made for a bare kernel; empty where the user wrote one."""
+
 
 def publish_task(parts: TaskParts, folder: Path) -> None:
     """Put a task under its digest into `folder`, whole or not at all."""

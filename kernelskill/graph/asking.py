@@ -10,6 +10,7 @@ from kernelskill.errors import ModelUnavailable, RunInterrupted
 from kernelskill.graph.context import PROPOSALS, RoundContext
 from kernelskill.llm.base import ModelAnswer, ModelFailure, Pending
 from kernelskill.llm.tokens import estimate_tokens
+from kernelskill.schema.chat_event import Configured
 from kernelskill.schema.event import Answered, Asked, ModelFailed, RunResumed
 from kernelskill.schema.proposal import Proposal
 
@@ -28,8 +29,20 @@ def asked_in(context: RoundContext, number: int) -> list[Question]:
 
 
 def attempt_of(context: RoundContext) -> int:
-    """Return how often the run was taken up again."""
-    return max((e.attempt for e in context.log.events if isinstance(e, RunResumed)), default=0)
+    """Return how often the run was taken up again, or its model or the limits of that were changed."""
+    return max((e.attempt for e in context.log.events if isinstance(e, RunResumed)), default=0) + sum(
+        isinstance(event, Configured) for event in _begins(context)
+    )
+
+
+def _begins(context: RoundContext) -> list[RunResumed | Configured]:
+    """Return the events from which on what could not be asked may be asked again."""
+    return [
+        event
+        for event in context.log.events
+        if isinstance(event, RunResumed)
+        or (isinstance(event, Configured) and any(name.startswith("model") for name in event.changes))
+    ]
 
 
 def model_is_spent(context: RoundContext) -> bool:
@@ -62,7 +75,7 @@ def ask(context: RoundContext, questions: Sequence[Question]) -> list[Pending]:
         context.log.emit(_asked(question))
     replies = model.ask([question.request for question in waiting])
     failures = [reply for reply in replies if isinstance(reply, ModelFailure)]
-    _require_available(context, failures, len(replies), attempt)
+    _require_available(context, failures, len(replies))
     pending = []
     for question, reply in zip(waiting, replies, strict=True):
         if isinstance(reply, ModelAnswer):
@@ -101,6 +114,7 @@ def _drafted(context: RoundContext, question: Question, known: _Known) -> Draft:
         keep_exact=context.config.keep_exact,
         only_kernel=context.config.only_kernel,
         skills=context.library.all(),
+        steering=context.steering,
     )
     made, proposal = draft(question, answer.text, truncated=answer.truncated, desk=desk)
     if proposal is None:
@@ -204,13 +218,11 @@ def _failed(question: Question, failure: ModelFailure, attempt: int) -> ModelFai
     )
 
 
-def _require_available(
-    context: RoundContext, failures: Sequence[ModelFailure], asked: int, attempt: int
-) -> None:
+def _require_available(context: RoundContext, failures: Sequence[ModelFailure], asked: int) -> None:
     if len(failures) < asked or any(failure.kind not in _UNAVAILABLE for failure in failures):
         return
-    since = [e for e in context.log.events if isinstance(e, RunResumed) and e.attempt == attempt]
-    begun = since[0].seq if since else 0
+    since = _begins(context)
+    begun = since[-1].seq if since else 0
     if any(isinstance(e, Answered) and e.seq > begun for e in context.log.events):
         return
     first = failures[0]

@@ -174,6 +174,7 @@ def _by_rules(context: RoundContext, base: str) -> list[DirectionTaken]:
         r
         for r in route(context.diagnosis(base).bottlenecks, context.library.all())
         if r.specialist in context.prompts.roles()
+        and not context.steering.declines_specialist(r.specialist, context.library.all())
     ]
     fitting = [r for r in routes if r.weight > 0] or routes[:1]
     return [DirectionTaken(specialist=r.specialist) for r in fitting[:MOST_SPECIALISTS]]
@@ -240,7 +241,14 @@ def _new_proposals(context: RoundContext, state: RoundState, turn: int) -> list[
     if turn == 0:
         fresh += sorted(p for e in before if e.base in state["bases"] for p in e.proposals)
     proposals = [context.proposal(identity) for identity in dict.fromkeys(fresh)]
-    return [p for p in proposals if p.candidate.digest not in tried]
+    steering = context.steering
+    return [
+        p
+        for p in proposals
+        if p.candidate.digest not in tried
+        # What was answered before a wish was uttered has to keep to it, too.
+        and not steering.objection(context.member(p.base).candidate, p.candidate)
+    ]
 
 
 def _offer(context: RoundContext, number: int, turn: int, proposals: Sequence[Proposal]) -> list[str]:

@@ -6,14 +6,16 @@ from dataclasses import dataclass, field
 
 from kernelskill.agents.profiler import Diagnosis
 from kernelskill.agents.prompts import PromptLibrary
+from kernelskill.agents.steering import Steering
 from kernelskill.config import RunConfig
 from kernelskill.evaluation.base import Evaluator
 from kernelskill.events import Clock, EventLog
 from kernelskill.experience.pool import ExperiencePool
 from kernelskill.llm.base import Model
 from kernelskill.policy.rank import Policy
-from kernelskill.runs import RunFolder, StopFlag
+from kernelskill.runs import RunFolder, StopFlag, fold
 from kernelskill.schema.candidate import Candidate
+from kernelskill.schema.chat_event import Remeasured
 from kernelskill.schema.evaluation import Depth, Evaluation, Request
 from kernelskill.schema.event import Evaluated, Judged, Searched
 from kernelskill.schema.proposal import Proposal
@@ -64,6 +66,11 @@ class RoundContext:
     def skill_context(self) -> SkillContext:
         """What transformations may know."""
         return SkillContext(task=self.task)
+
+    @property
+    def steering(self) -> Steering:
+        """What the user asked of the run so far."""
+        return Steering(fold(self.log.events).rules)
 
     def member(self, digest: str) -> Member:
         """Return a member of the frontier by the digest of its candidate."""
@@ -122,9 +129,10 @@ class RoundContext:
     def spend(self) -> Spend:
         """Return what the run has used, by its events and the clock."""
         evaluated = [event for event in self.log.events if isinstance(event, Evaluated)]
+        again = [event for event in self.log.events if isinstance(event, Remeasured)]
         return Spend(
             seconds=self.earlier_s + self.clock.seconds() - self.started_s,
-            device_seconds=sum(event.seconds for event in evaluated),
+            device_seconds=sum(e.seconds for e in evaluated) + sum(e.seconds for e in again),
             evaluations=len(evaluated),
             rounds=max((event.round for event in self.log.events), default=0),
         )

@@ -32,6 +32,7 @@ def dispatched(context: RoundContext, number: int, bases: list[str], frontier: t
     judged = [event.candidate for event in context.judgements(number)]
     digests = dict.fromkeys([*frontier, *bases, *judged])
     members = [context.member(digest) for digest in digests if context.run.has(MEMBERS, digest)]
+    members = [m for m in members if m.candidate.digest in bases or not _is_unwanted(context, m)]
     estimated = context.evaluator.evidence == "estimated"
     margin = Margins().estimate if estimated else 2 * Margins().least_gain
     split = find_split(context.task, members, _sizes(context), log1p(margin))
@@ -42,6 +43,11 @@ def dispatched(context: RoundContext, number: int, bases: list[str], frontier: t
         return []
     context.run.put(PROPOSALS, proposal.id, proposal)
     return [proposal.id]
+
+
+def _is_unwanted(context: RoundContext, member: Member) -> bool:
+    """Return whether a candidate holds a change that the user does not want."""
+    return bool(context.steering.declines_steps(member.lineage.steps))
 
 
 def _proposal(context: RoundContext, number: int, split: Split) -> Proposal | None:

@@ -64,6 +64,7 @@ def situation_of(
         others=_notes(context, specialist, mechanical),
         tried=attempts(context),
         only_kernel=context.config.only_kernel,
+        wishes=context.steering.lines(),
         direction=direction,
         is_free=is_free,
         answer_tokens=context.config.answer_tokens,
@@ -86,6 +87,8 @@ def fitting_skills(
     found: list[tuple[float, FittingSkill]] = []
     for skill in context.library.all():
         if specialist and skill.specialist != specialist:
+            continue
+        if context.steering.declines(skill.id):
             continue
         if permitted(skill.exactness, context.task, keep_exact=context.config.keep_exact):
             continue

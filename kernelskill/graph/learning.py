@@ -9,10 +9,14 @@ from kernelskill import __version__
 from kernelskill.graph.context import SEARCHES, SLATES, RoundContext
 from kernelskill.graph.state import RoundState
 from kernelskill.schema.base import canonical_json, sha256_text
+from kernelskill.schema.chat_event import Preferred
 from kernelskill.schema.event import Judged, Ranked, Searched
-from kernelskill.schema.experience import Experience
+from kernelskill.schema.experience import Experience, Preference
 from kernelskill.schema.proposal import RankedProposal, Slate
 from kernelskill.schema.search import ParameterSearch, PointTrial
+
+STATED_WEIGHT = 3.0
+"""Of a preference that the user stated; a clear outcome counts as 1."""
 
 
 def experiences(context: RoundContext, state: RoundState) -> list[Experience]:
@@ -62,10 +66,34 @@ def learn_again(context: RoundContext, rounds: int) -> None:
             context.policy.update(experiences(context, state))
 
 
+def stated_preferences(context: RoundContext) -> list[Preference]:
+    """Return what the user said of pairs of proposals; of the same pair, the last word counts."""
+    chosen: dict[frozenset[str], Preferred] = {}
+    for event in context.log.events:
+        if isinstance(event, Preferred):
+            pair = frozenset((event.better, event.worse))
+            chosen.pop(pair, None)
+            chosen[pair] = event
+    found = []
+    for event in chosen.values():
+        rows = {row.proposal: row for row in context.run.get(SLATES, event.slate, Slate).ranked}
+        found.append(
+            Preference(
+                context=event.slate,
+                better=rows[event.better].features,
+                worse=rows[event.worse].features,
+                weight=STATED_WEIGHT,
+                evidence="none",
+            )
+        )
+    return found
+
+
 def _slates(context: RoundContext, state: RoundState) -> list[str]:
     """Return the slates of a round: its own, and those of later answers of a model."""
     ranked = [e for e in context.log.events if isinstance(e, Ranked) and e.round == state["round"]]
-    return list(dict.fromkeys([*(event.slate for event in ranked), state["slate"]]))
+    # A round that was ended before anything was ranked has none.
+    return list(dict.fromkeys([*(event.slate for event in ranked), *filter(None, [state["slate"]])]))
 
 
 def _searches(context: RoundContext, number: int) -> list[ParameterSearch]:

@@ -74,6 +74,7 @@ def specialist(name: str, task: SpecialistTask, runtime: Runtime[RoundContext]) 
         keep_exact=context.config.keep_exact,
         tried=context.tried(),
         potentials=outcomes.potentials_of(context, task["base"]),
+        steering=context.steering,
     )
     offer = propose(name, brief, context.library)
     for proposal in offer.proposals:

@@ -173,6 +173,8 @@ def round_result(context: RoundContext, state: RoundState) -> tuple[tuple[Member
     """Return the frontier after the round, best first, and the record of the round."""
     judgements = context.judgements(state["round"])
     before = [context.member(digest) for digest in frontier_before(context, state["round"])]
+    # The first one is the result so far, be it because the user chose it.
+    before[0] = before[0].model_copy(update={"proven": True})
     newcomers = [
         context.member(j.candidate)
         for j in judgements

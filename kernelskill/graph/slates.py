@@ -30,7 +30,7 @@ def ranked_slate(context: RoundContext, state: RoundState) -> Slate:
     proposals = [context.proposal(p) for p in sorted(offered)]
     diagnoses = {base: context.diagnosis(base) for base in state["bases"]}
     contexts = {base: outcomes.features_of(context, base) for base in diagnoses}
-    ranked = []
+    steering, ranked = context.steering, []
     # A model's answers were paid for and have places of their own; the others keep what they had without it.
     for mechanical in (True, False):
         ranked += context.policy.rank(
@@ -40,6 +40,7 @@ def ranked_slate(context: RoundContext, state: RoundState) -> Slate:
             take=context.config.slate if mechanical else max(context.config.slate, LEAST_ANSWERED),
             rng=_draws(context, number, turn, mechanical=mechanical),
             potentials={base: outcomes.potentials_of(context, base) for base in diagnoses},
+            shifts={proposal.id: steering.shift(proposal) for proposal in proposals},
         )
     return Slate(
         id=identity,

@@ -14,7 +14,7 @@ from kernelskill.policy.focus import focus_of
 from kernelskill.policy.model import Array, PreferenceModel, fit
 from kernelskill.profiling.potential import Potential
 from kernelskill.schema.device import Evidence
-from kernelskill.schema.experience import Experience
+from kernelskill.schema.experience import Experience, Preference
 from kernelskill.schema.profile import Bottleneck
 from kernelskill.schema.proposal import Proposal, RankedProposal
 
@@ -45,6 +45,7 @@ class Policy:
         )
         self._source = source
         self._own: dict[str, Experience] = {}
+        self._stated: list[Preference] = []
         self._model = self._fit()
 
     @property
@@ -66,6 +67,7 @@ class Policy:
         take: int,
         rng: np.random.Generator,
         potentials: Mapping[str, Mapping[str, Potential]] | None = None,
+        shifts: Mapping[str, float] | None = None,
     ) -> list[RankedProposal]:
         """Order proposals, the most promising draw first, and mark those to evaluate.
 
@@ -77,6 +79,8 @@ class Policy:
             rng: Makes the draws; equal state, equal order.
             potentials: By digest of the base: what can be won in each of its kernels. Where there are
                 several, a change is worth what it wins for all of them together.
+            shifts: Id of a proposal to what the user's wishes add to its draws, in ln(speedup). They move the
+                order only; what is expected of a proposal stays as it is.
         """
         if not proposals:
             return []
@@ -88,6 +92,7 @@ class Policy:
         draws = self._draws(rows, spread, rng)
         draws = np.stack([each.whole(draws[:, index]) for index, each in enumerate(focus)], axis=1)
         means = np.array([float(each.whole(means[index : index + 1])[0]) for index, each in enumerate(focus)])
+        draws = draws + np.array([(shifts or {}).get(proposal.id, 0.0) for proposal in proposals])
         picks = [choose(draw, proposals, take) for draw in draws]
         chances = Counter(index for pick in picks[1:] for index in pick)
         chosen = set(picks[0])
@@ -112,6 +117,11 @@ class Policy:
         self._own.update({outcome.id: outcome for outcome in outcomes})
         self._model = self._fit()
 
+    def state(self, preferences: Sequence[Preference]) -> None:
+        """Take what the user said of pairs of proposals, in place of what was said before, and fit again."""
+        self._stated = list(preferences)
+        self._model = self._fit()
+
     def _draws(self, rows: Array, spread: Array, rng: np.random.Generator) -> Array:
         """Return draws of shape (1 + _CHANCE_DRAWS, proposals); the first decides."""
         draws = self._model.sample(rows, rng, _CHANCE_DRAWS + 1)
@@ -123,7 +133,7 @@ class Policy:
             for experience in self._source.experiences(schema_version=SCHEMA_VERSION, evidence=self._kinds):
                 known[experience.id] = experience
         known.update({key: e for key, e in self._own.items() if e.evidence in self._kinds})
-        return fit(preferences(known.values()))
+        return fit([*preferences(known.values()), *self._stated])
 
 
 def choose(values: Array, proposals: Sequence[Proposal], take: int) -> list[int]:

@@ -6,32 +6,24 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, TypeAdapter
 
-from kernelskill.schema.base import Record
+from kernelskill.schema.base_event import BaseEvent
+from kernelskill.schema.chat_event import (
+    BorderPassed,
+    Configured,
+    Exported,
+    Forgot,
+    HeadMoved,
+    Opened,
+    Preferred,
+    Remeasured,
+    Steered,
+)
 from kernelskill.schema.device import Conditions, Evidence
 from kernelskill.schema.evaluation import Depth, Status, Timing, Verdict
 from kernelskill.schema.profile import Bottleneck, Roofline
 from kernelskill.schema.proposal import MetricOutcome, Refusal
 from kernelskill.schema.run import Round, Spend, StopReason
 from kernelskill.schema.task import Task
-
-
-class BaseEvent(Record):
-    """What every event holds."""
-
-    v: Literal[1] = 1
-    seq: int = 0
-    """Position in the log, from 0; set by the log."""
-    ts: str = ""
-    """UTC time in ISO 8601; set by the log."""
-    run: str = ""
-    """Run id; set by the log."""
-    round: int = 0
-    """0 outside the rounds."""
-
-    @property
-    def subject(self) -> str:
-        """What the event is about: a second event of the same kind, round and subject says nothing new."""
-        return ""
 
 
 class RunStarted(BaseEvent):
@@ -341,10 +333,12 @@ class RunFinished(BaseEvent):
     files: tuple[str, ...]
     spend: Spend
     attempt: int = 0
+    again: int = 0
+    """Times that the same attempt ended before: a session may write its results more than once."""
 
     @property
     def subject(self) -> str:
-        return str(self.attempt)
+        return f"{self.attempt} {self.again}" if self.again else str(self.attempt)
 
 
 class Note(BaseEvent):
@@ -379,7 +373,16 @@ Event = Annotated[
     | Interrupted
     | Failed
     | RunFinished
-    | Note,
+    | Note
+    | Opened
+    | Steered
+    | Forgot
+    | Preferred
+    | HeadMoved
+    | Configured
+    | BorderPassed
+    | Remeasured
+    | Exported,
     Field(discriminator="kind"),
 ]
 

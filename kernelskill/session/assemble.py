@@ -19,7 +19,7 @@ from kernelskill.evaluation.task_parts import TaskParts
 from kernelskill.events import Clock, EventLog, Sink, read_events
 from kernelskill.experience.pool import ExperiencePool
 from kernelskill.graph.context import RoundContext
-from kernelskill.graph.learning import learn_again
+from kernelskill.graph.learning import learn_again, stated_preferences
 from kernelskill.isolation.locks import FileLock
 from kernelskill.llm.budget import ModelBudget, ModelLimits
 from kernelskill.llm.models import absolute_spec, open_budgeted
@@ -28,14 +28,17 @@ from kernelskill.resources import data_dir, data_folder
 from kernelskill.runs import RunFolder, StopFlag, fold
 from kernelskill.schema.base import canonical_json, sha256_text
 from kernelskill.schema.candidate import Candidate
+from kernelskill.schema.chat_event import Opened
 from kernelskill.schema.device import Evidence
 from kernelskill.schema.event import Note, RunResumed, RunStarted
 from kernelskill.search.budget import budget_of
-from kernelskill.skills.library import SkillLibrary, default_folders
+from kernelskill.session.borders import Asker, Borders
 from kernelskill.session.gating import gate
+from kernelskill.session.guard import GuardedEvaluator, guarded
+from kernelskill.session.user_file import opened
+from kernelskill.skills.library import SkillLibrary, default_folders
 from kernelskill.source.unit import SourceUnit
-from kernelskill.tasks.load import LoadedTask, load_task
-from kernelskill.tasks.process import TestProcess
+from kernelskill.tasks.load import load_task
 from kernelskill.tasks.snapshot import read_snapshot, write_snapshot
 
 POOL_FILE = "experience.sqlite"
@@ -53,6 +56,8 @@ class Surroundings:
     """Told of every event."""
     waiting: Callable[[str], None] | None = None
     """Told in one line what is waited for."""
+    ask: Asker | None = None
+    """Asked at the borders."""
     seed_source: SeedSource | None = None
     """Where the secret seeds come from; the system by default."""
 
@@ -68,7 +73,13 @@ class Assembly:
     """0 for a new run, then counted up at every resume."""
     moved: bool
     """Whether the run continues on another GPU than before."""
+    guard: GuardedEvaluator
+    borders: Borders
+    generated: str
+    """The launcher that was made for a bare kernel; part of the original, and not of the user's file."""
     resources: ExitStack
+    opened: Opened | None = None
+    """The user's own files, where they are known."""
 
     def fresh_pool(self, candidate: str) -> str:
         """Return the digest of seeds that the search never used; drawn once for a candidate."""
@@ -125,6 +136,7 @@ def assemble_new(
         for note in notes:
             context.log.emit(Note(text=note))
         assembly.resources = stack.pop_all()
+        assembly.opened = opened(kernel, loaded.original)
         return assembly
 
 
@@ -148,9 +160,9 @@ def assemble_resumed(
         if started is None:
             raise ArtifactCorrupt(f"{run.events} does not begin with a run", remedy="start the run again")
         config = RunConfig.model_validate(started.config)
-        limit = earlier.round_limit or config.rounds
+        limit = earlier.round_limit or earlier.settings.get("rounds", config.rounds)
         rounds = max(limit, earlier.rounds) + more_rounds if more_rounds else limit
-        config = config.model_copy(update={**changes, "rounds": rounds})
+        config = config.model_copy(update={**earlier.settings, **changes, "rounds": rounds})
         assembly = _assemble(
             run, stored, config, around, stack, seeds=SeedFile(run.seeds), run_id=started.run
         )
@@ -161,6 +173,7 @@ def assemble_resumed(
         assembly.moved = known and conditions.gpu != started.conditions.gpu
         context.earlier_s = earlier.spend.seconds
         learn_again(context, earlier.rounds)
+        context.policy.state(stated_preferences(context))
         context.log.emit(
             RunResumed(
                 conditions=conditions, attempt=assembly.attempt, rounds=rounds if more_rounds else None
@@ -181,7 +194,7 @@ def _assemble(
     run_id: str = "",
 ) -> Assembly:
     seed_pool = seeds.pool("main", config.trials).digest
-    evaluator: Evaluator = open_evaluator(
+    inner: Evaluator = open_evaluator(
         config.device,
         parts,
         run_folder=run.root,
@@ -190,7 +203,7 @@ def _assemble(
         spool_rules=SpoolRules(wait=config.wait),
         progress=around.waiting,
     )
-    stack.callback(evaluator.close)
+    stack.callback(inner.close)
     library = SkillLibrary.load(default_folders(Path.cwd()))
     model = _open_model(config, run.root)
     pool = _open_pool(config, stack)
@@ -198,6 +211,8 @@ def _assemble(
     run_id = run_id or sha256_text(canonical_json([parts.task.content_digest(), seed_pool]))[:12]
     log = stack.enter_context(EventLog(run.events, run=run_id, clock=around.clock, sinks=tuple(around.sinks)))
     _require_kernel(config.only_kernel, parts)
+    borders = Borders(log, around.ask)
+    guard = guarded(inner, borders, parts.original)
     context = RoundContext(
         run=run,
         run_id=run_id,
@@ -206,9 +221,9 @@ def _assemble(
         task=parts.task,
         config=config,
         budget=budget_of(config),
-        evaluator=evaluator,
+        evaluator=guard,
         library=library,
-        policy=Policy(_evidence(evaluator), pool),
+        policy=Policy(_evidence(inner), pool),
         pool=pool,
         seed_pool=seed_pool,
         model=model,
@@ -216,7 +231,17 @@ def _assemble(
         stop=around.stop,
         started_s=around.clock.seconds(),
     )
-    return Assembly(context, parts.original, seeds, attempt=0, moved=False, resources=stack)
+    return Assembly(
+        context,
+        parts.original,
+        seeds,
+        attempt=0,
+        moved=False,
+        guard=guard,
+        borders=borders,
+        generated=parts.generated,
+        resources=stack,
+    )
 
 
 def _evidence(evaluator: Evaluator) -> Evidence:

@@ -64,16 +64,25 @@ def run_rounds(context: RoundContext) -> StopReason:
     Raises:
         RunInterrupted: The user asked to stop.
     """
+    while True:
+        state = fold(context.log.events)
+        if state.open_round is None:
+            reason = reason_to_stop(context, state)
+            if reason is not None:
+                return reason
+        run_round(context)
+
+
+def run_round(context: RoundContext) -> None:
+    """Run one round; one that is under way is finished.
+
+    Raises:
+        RunInterrupted: The user asked to stop.
+    """
+    require_going(context)
     with SqliteSaver.from_conn_string(str(context.run.checkpoint)) as saver:
         graph = build_round(context.library.specialists(), saver, with_model=context.model is not None)
-        while True:
-            state = fold(context.log.events)
-            if state.open_round is None:
-                reason = _reason_to_stop(context, state)
-                if reason is not None:
-                    return reason
-            require_going(context)
-            _run_round(context, graph, state)
+        _run_round(context, graph, fold(context.log.events))
 
 
 def confirm(context: RoundContext, fresh_pool: Callable[[str], str]) -> None:
@@ -170,7 +179,8 @@ def _start_round(context: RoundContext, state: RunState) -> RoundStarted:
     return started
 
 
-def _reason_to_stop(context: RoundContext, state: RunState) -> StopReason | None:
+def reason_to_stop(context: RoundContext, state: RunState) -> StopReason | None:
+    """Return why no further round should start, or None."""
     best = context.member(state.best)
     if state.rounds and model_is_spent(context):
         return "model_budget"

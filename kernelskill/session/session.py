@@ -9,6 +9,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -19,13 +20,23 @@ from kernelskill.evaluation.seeds import SeedSource
 from kernelskill.events import Clock, Sink
 from kernelskill.graph.context import RoundContext
 from kernelskill.report.outputs import write_outputs
-from kernelskill.report.reproducer import reproducer
 from kernelskill.report.view import RunView, build_view
 from kernelskill.runs import RunState, StopFlag, SystemClock, fold
-from kernelskill.schema.event import Failed, Interrupted, Note, RunFinished
+from kernelskill.schema.event import Failed, Interrupted, RunFinished
 from kernelskill.schema.run import StopReason
 from kernelskill.session import rounds
 from kernelskill.session.assemble import Assembly, Surroundings, assemble_new, assemble_resumed
+from kernelskill.session.borders import Asker
+from kernelskill.session.evidence import Evidence
+from kernelskill.session.history import History
+from kernelskill.session.output import Output, standalone
+from kernelskill.session.records import Said, SessionStatus
+from kernelskill.session.saying import said
+from kernelskill.session.settings import Settings
+from kernelskill.session.status import status_of
+from kernelskill.session.steering import SteeringDesk
+from kernelskill.session.work import Work
+from kernelskill.session.workbench import Workbench
 
 
 class Session:
@@ -33,6 +44,40 @@ class Session:
 
     def __init__(self, assembly: Assembly) -> None:
         self._assembly = assembly
+
+    @cached_property
+    def work(self) -> Work:
+        """What uses the device: baseline, rounds, confirmation, another measurement."""
+        return Work(self._bench, self.history, self.settings)
+
+    @cached_property
+    def history(self) -> History:
+        """The candidates, and which of them the run goes on from."""
+        return History(self._bench)
+
+    @cached_property
+    def steering(self) -> SteeringDesk:
+        """What the user wants tried or left alone."""
+        return SteeringDesk(self._bench)
+
+    @cached_property
+    def evidence(self) -> Evidence:
+        """Why things are as they are."""
+        return Evidence(self._bench, self.history, self.steering)
+
+    @cached_property
+    def settings(self) -> Settings:
+        """Model and limits."""
+        return Settings(self._bench)
+
+    @cached_property
+    def output(self) -> Output:
+        """Report, results and the user's own file."""
+        return Output(self._bench, self.history)
+
+    @cached_property
+    def _bench(self) -> Workbench:
+        return Workbench(self._assembly)
 
     @staticmethod
     def start(
@@ -46,6 +91,7 @@ class Session:
         clock: Clock | None = None,
         waiting: Callable[[str], None] | None = None,
         seed_source: SeedSource | None = None,
+        ask: Asker | None = None,
     ) -> Session:
         """Load and gate a task and make its run folder.
 
@@ -59,13 +105,17 @@ class Session:
             clock: Where times come from.
             waiting: Told in one line what is waited for.
             seed_source: Where the secret seeds come from; the system by default.
+            ask: Asked before generated code runs, a file of the user's is overwritten or a budget is passed;
+                None: yes, yes and no.
 
         Raises:
             TaskError: The kernel or its test cannot be used.
             UsageError: The folder cannot be used.
             ToolchainError: A compiler or device is missing.
         """
-        around = Surroundings(stop or StopFlag(), clock or SystemClock(), tuple(sinks), waiting, seed_source)
+        around = Surroundings(
+            stop or StopFlag(), clock or SystemClock(), tuple(sinks), waiting, ask, seed_source
+        )
         return Session(assemble_new(kernel, tests, config, out, around))
 
     @staticmethod
@@ -80,6 +130,7 @@ class Session:
         more_rounds: int = 0,
         wait: bool = True,
         changes: Mapping[str, Any] | None = None,
+        ask: Asker | None = None,
     ) -> Session:
         """Take up a run that ended or was killed, on this machine or one it was copied to.
 
@@ -93,12 +144,13 @@ class Session:
             more_rounds: Rounds beyond those the run was started with.
             wait: Whether to wait for the workers of a spool folder.
             changes: Further settings that differ from now on, by name.
+            ask: As for `start`.
 
         Raises:
             UsageError: The folder holds no run.
             ToolchainError: A compiler or device is missing.
         """
-        around = Surroundings(stop or StopFlag(), clock or SystemClock(), tuple(sinks), waiting)
+        around = Surroundings(stop or StopFlag(), clock or SystemClock(), tuple(sinks), waiting, ask)
         settings = {**(changes or {}), "wait": wait, **({"device": device} if device else {})}
         return Session(assemble_resumed(folder, settings, around, more_rounds=more_rounds))
 
@@ -158,6 +210,38 @@ class Session:
             self._failed(failed)
             raise failed from error
 
+    def finish(self) -> RunView:
+        """Confirm the head and write the results, however many rounds were run.
+
+        Raises:
+            UsageError: The original is not measured yet.
+            RunInterrupted: The user asked to stop.
+        """
+        self._bench.measured()
+        self.work.confirm()
+        reason = rounds.reason_to_stop(self.context, self.state)
+        return self._finish(reason or "interrupted")
+
+    def stop(self) -> None:
+        """End what is going on at the next safe point; may be called from anywhere."""
+        self.context.stop.is_set = True
+
+    def subscribe(self, sink: Sink) -> Callable[[], None]:
+        """Tell a sink of every event from now on; call what is returned to end that."""
+        return self.context.log.subscribe(sink)
+
+    def status(self) -> SessionStatus:
+        """Return where the session stands; costs nothing."""
+        return status_of(self._bench, self.settings)
+
+    def say(self, text: str) -> Said:
+        """Take free text: a question is answered, a wish becomes rules.
+
+        Raises:
+            UsageError: There is no text.
+        """
+        return said(text, self.steering, self.evidence, has_model=self.context.model is not None)
+
     def view(self) -> RunView:
         """Return the run as a report shows it."""
         return build_view(self.context.run, self.context.log.events)
@@ -178,7 +262,7 @@ class Session:
         context = self.context
         rounds.diagnose_best(context)
         view = self.view()
-        written = write_outputs(view, context.run.root, reproducer=self._reproducer(view))
+        written = write_outputs(view, context.run.root, reproducer=standalone(context, view))
         context.log.emit(
             RunFinished(
                 reason=reason,
@@ -188,11 +272,16 @@ class Session:
                 files=written,
                 spend=context.spend(),
                 attempt=self._assembly.attempt,
+                again=self._times_finished(),
             )
         )
         view = self.view()
-        write_outputs(view, context.run.root, reproducer=self._reproducer(view))
+        write_outputs(view, context.run.root, reproducer=standalone(context, view))
         return view
+
+    def _times_finished(self) -> int:
+        attempt = self._assembly.attempt
+        return sum(isinstance(e, RunFinished) and e.attempt == attempt for e in self.context.log.events)
 
     def _interrupted(self) -> None:
         context = self.context
@@ -206,22 +295,12 @@ class Session:
         context = self.context
         if self.state.baseline is not None:
             view = self.view()
-            write_outputs(view, context.run.root, reproducer=self._reproducer(view))
+            write_outputs(view, context.run.root, reproducer=standalone(context, view))
 
     def _failed(self, error: KernelSkillError) -> None:
         # The log itself may be what cannot be written; the first error is the one to report.
         with suppress(HarnessError):
             self.context.log.emit(Failed(error=error.message, remedy=error.remedy))
-
-    def _reproducer(self, view: RunView) -> str:
-        shapes = view.original.evaluation.shapes
-        if not shapes:
-            self.context.log.emit(
-                Note(text="no reproducer was written: the sizes of the timed case are unknown")
-            )
-            return ""
-        case = next(case for case in view.task.cases if case.index == shapes[0].case)
-        return reproducer(view.task, view.best.candidate, case, shapes[0].buffers, shapes[0].scalars)
 
 
 def _reason(error: OSError | sqlite3.Error) -> str:

@@ -1,0 +1,138 @@
+"""Clauses: a text as words that stand for something, cut where one wish ends and the next begins."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from kernelskill.session.vocabulary import Meaning, Vocabulary, Words, stem
+
+_SHORT = {
+    "dont": "do not",
+    "doesnt": "does not",
+    "cant": "can not",
+    "wont": "will not",
+    "shouldnt": "should not",
+}
+_TOKEN = re.compile(r"\d+(?:x\d+)*(?![\w.])|\d+(?:\.\d+)?%?|[^\W\d]\w*(?:/\w+)*|<=|>=|==|=<|=>|[^\s\w]|\w+")
+_PAIR = re.compile(r"(?<=\d)\s*[x\u00d7*]\s*(?=\d)")
+_BETWEEN = re.compile(r"\bbetween\s+(\d+)\s+and\s+(\d+)")
+_FROM_TO = re.compile(r"\bfrom\s+(\d+)\s+(?:up\s+)?to\s+(\d+)")
+
+
+@dataclass(frozen=True)
+class Item:
+    """Some words that stand for something."""
+
+    words: Words
+    written: str
+    meaning: Meaning | None
+    """None: unknown."""
+
+
+@dataclass
+class Clause:
+    """Items up to the next separator."""
+
+    items: list[Item] = field(default_factory=list)
+    place: int = 0
+    """How many `then` stood before it in its sentence."""
+    begins: bool = True
+    """Whether it stands for itself."""
+    turns: bool = False
+    """Whether a `but` stands before it."""
+
+    @property
+    def text(self) -> str:
+        """The words as they were written."""
+        return " ".join(item.written for item in self.items)
+
+
+def clauses_of(items: Sequence[Item]) -> Iterator[Clause]:
+    """Yield what stands between separators."""
+    clause = Clause()
+    place = 0
+    for item in items:
+        kind = item.meaning.kind if item.meaning is not None else "filler"
+        if kind not in ("separator", "end", "then"):
+            clause.items.append(item)
+            continue
+        if clause.items:
+            yield clause
+            clause = Clause(begins=False)
+        if kind == "then":
+            place += 1
+        elif kind == "end":
+            place = 0
+            clause.turns = item.written.lower() == "but"
+            clause.begins = not clause.turns
+        clause.place = place
+    if clause.items:
+        yield clause
+
+
+def items_of(text: str, vocabulary: Vocabulary) -> list[Item]:
+    """Return the words of a text with what they stand for."""
+    written = _TOKEN.findall(plain_text(text))
+    found: list[Item] = []
+    position = 0
+    while position < len(written):
+        item, length = _item(written, position, vocabulary)
+        position += length
+        found.append(item)
+    return _with_kernels(found, vocabulary)
+
+
+def _item(written: Sequence[str], position: int, vocabulary: Vocabulary) -> tuple[Item, int]:
+    word = written[position]
+    for length in range(min(vocabulary.longest, len(written) - position), 0, -1):
+        words = tuple(stem(part) for part in written[position : position + length])
+        meaning = vocabulary.phrases.get(words)
+        if meaning is not None:
+            return Item(words, " ".join(written[position : position + length]), meaning), length
+        named = vocabulary.names.get(word.lower()) if length == 1 else None
+        if named is not None:
+            return Item(words, word, Meaning("topic", topic=named)), 1
+    return Item((stem(word),), word, None), 1
+
+
+def _with_kernels(items: list[Item], vocabulary: Vocabulary) -> list[Item]:
+    """Take the word beside `kernel` for a kernel's name, even where it means something else alone."""
+    changed = list(items)
+    for position, item in enumerate(items):
+        if item.meaning is None or item.meaning.kind != "kernel":
+            continue
+        for beside in (position + 1, position - 1):
+            if 0 <= beside < len(items):
+                named = vocabulary.names.get(items[beside].written.lower())
+                if named is not None and named.kernels:
+                    changed[beside] = Item(
+                        items[beside].words, items[beside].written, Meaning("topic", topic=named)
+                    )
+                    break
+    return changed
+
+
+def plain_text(text: str) -> str:
+    """Return a text in lower case with its contractions written out."""
+    plain = (
+        unicodedata.normalize("NFKC", text)
+        .lower()
+        .replace("\u2019", "'")
+        .replace("`", " ")
+        .replace("\u2264", "<=")
+    )
+    plain = (
+        plain.replace("\u2265", ">=")
+        .replace('"', " ")
+        .replace("can't", "can not")
+        .replace("won't", "will not")
+    )
+    plain = re.sub(r"n't\b", " not", plain)
+    plain = re.sub(r"'s\b", "", plain).replace("'", " ")
+    plain = re.sub(r"\b(\w+)\b", lambda match: _SHORT.get(match[1], match[1]), plain)
+    plain = _FROM_TO.sub(r">= \1 <= \2", _BETWEEN.sub(r">= \1 <= \2", plain))
+    plain = re.sub(r"(?<=\w)[.](?=\w)", " ", plain)
+    return _PAIR.sub("x", plain).replace("-", " ")

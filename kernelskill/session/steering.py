@@ -1,0 +1,393 @@
+"""SteeringDesk: the user's wishes as rules of the run, and what was understood of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import exp
+
+from kernelskill.agents.steering import Steering, describe
+from kernelskill.errors import UnknownNameError, UsageError
+from kernelskill.graph.context import MEMBERS, SLATES
+from kernelskill.graph.learning import stated_preferences
+from kernelskill.registry import near_names
+from kernelskill.report import figures
+from kernelskill.schema import chat_event
+from kernelskill.schema.event import Judged, Ranked
+from kernelskill.schema.proposal import Slate
+from kernelskill.schema.steering import Action, Rule
+from kernelskill.session.records import Preferred, RuleView, ShownProposal, Steered, SteeringNames, Unknown
+from kernelskill.session.tree import tree
+from kernelskill.session.vocabulary import Topic, Vocabulary, vocabulary_of
+from kernelskill.session.wording import Wish, read_wish
+from kernelskill.session.workbench import Workbench
+from kernelskill.source.unit import SourceUnit
+
+_NAME = re.compile(r"p?(\d+)\.(\d+)")
+_SHORT_NAME = re.compile(r"p?(\d+)")
+_LONGEST = 4000
+
+
+class SteeringDesk:
+    """Takes wishes, and keeps them with the run."""
+
+    def __init__(self, bench: Workbench) -> None:
+        self._bench = bench
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """The words of this run."""
+        return vocabulary_of(self._bench.context.library.all(), self._kernels())
+
+    def say(self, text: str) -> Steered:
+        """Take a wish in plain words: what is understood holds from now on, and the rest is named.
+
+        Raises:
+            UsageError: There is no text, or far too much.
+        """
+        said = " ".join(text.split())
+        if not said:
+            raise UsageError("nothing was said", remedy='say for example "leave shared memory alone"')
+        if len(said) > _LONGEST:
+            raise UsageError(
+                f"the wish has {len(said)} characters, more than {_LONGEST}", remedy="say it in fewer words"
+            )
+        vocabulary = self.vocabulary
+        reading = read_wish(text, vocabulary)
+        noted = bool(reading.unknown) and self._bench.context.model is not None
+        return self._take(said, reading.wishes, reading.unknown, vocabulary, noted=noted)
+
+    def ban(self, name: str) -> Steered:
+        """Leave a skill, a specialist, a direction or a kernel alone.
+
+        Raises:
+            UnknownNameError: Nothing is called so.
+        """
+        return self._named("ban", name)
+
+    def allow(self, name: str) -> Steered:
+        """Permit again what was banned.
+
+        Raises:
+            UnknownNameError: Nothing is called so.
+        """
+        return self._named("allow", name)
+
+    def rules(self) -> tuple[RuleView, ...]:
+        """Return what holds now, the oldest first."""
+        return tuple(_view(rule) for rule in self._bench.state.rules)
+
+    def forget(self, number: int) -> RuleView:
+        """Take one rule back.
+
+        Raises:
+            UnknownNameError: No rule has that number.
+        """
+        rules = {rule.number: rule for rule in self._bench.state.rules}
+        if number not in rules:
+            known = ", ".join(map(str, rules)) or "none"
+            raise UnknownNameError(f"no rule has the number {number}", remedy=f"rules that hold: {known}")
+        self._forget((number,))
+        return _view(rules[number])
+
+    def proposals(self, number: int | None = None) -> tuple[ShownProposal, ...]:
+        """Return the slate of a round, the best first.
+
+        Args:
+            number: The round; the last one that has a slate by default.
+
+        Raises:
+            UsageError: There is none.
+        """
+        return tuple(shown for shown, _, _ in self._shown(number))
+
+    def prefer(self, better: str, worse: str) -> Preferred:
+        """Say that one shown proposal is better than another; the policy learns from it.
+
+        Args:
+            better: Name of a proposal, for example `p2.1`.
+            worse: Name of another one of the same round.
+
+        Raises:
+            UnknownNameError: No proposal is called so.
+            UsageError: They are of different rounds, or the same.
+        """
+        first, second = self._find(better), self._find(worse)
+        if first.slate != second.slate:
+            raise UsageError(
+                f"{first.shown.name} and {second.shown.name} were not offered together",
+                remedy="compare proposals of one round",
+            )
+        if first.identity == second.identity:
+            raise UsageError(f"{first.shown.name} cannot be better than itself", remedy="name two proposals")
+        bench = self._bench
+        bench.end_round("the user stated a preference")
+        bench.context.log.emit(
+            chat_event.Preferred(
+                number=bench.number, slate=first.slate, better=first.identity, worse=second.identity
+            )
+        )
+        bench.context.policy.state(stated_preferences(bench.context))
+        return Preferred(better=first.shown, worse=second.shown)
+
+    def preferences(self) -> tuple[Preferred, ...]:
+        """Return every stated preference, the oldest first."""
+        events = [e for e in self._bench.context.log.events if isinstance(e, chat_event.Preferred)]
+        found = []
+        for event in events:
+            ranked = next(
+                e for e in self._bench.context.log.events if isinstance(e, Ranked) and e.slate == event.slate
+            )
+            by_id = {identity: shown for shown, _, identity in self._shown(ranked.round)}
+            found.append(Preferred(better=by_id[event.better], worse=by_id[event.worse]))
+        return tuple(found)
+
+    def names(self) -> SteeringNames:
+        """Return what a wish may speak of."""
+        library, vocabulary = self._bench.context.library, self.vocabulary
+        topics = vocabulary.topics
+        return SteeringNames(
+            skills=tuple(skill.id for skill in library.all()),
+            specialists=library.specialists(),
+            kernels=self._kernels(),
+            directions=tuple(topic.name for topic in topics if not topic.specialists),
+            parameters=tuple(sorted({name for topic in topics for name in topic.parameters})),
+        )
+
+    def _named(self, action: Action, name: str) -> Steered:
+        said = " ".join(name.split())
+        vocabulary = self.vocabulary
+        topic = vocabulary.topic(said) or vocabulary.topic(said.removeprefix("kernel "))
+        if topic is None:
+            near = near_names(said, vocabulary.spellings())
+            remedy = (
+                f"did you mean {' or '.join(near)}?"
+                if near
+                else "name a skill, a specialist, a kernel or a direction"
+            )
+            raise UnknownNameError(f"nothing that can be steered is called {name!r}", remedy=remedy)
+        return self._take(f"{action} {said}", (Wish(action, (topic,), topic.kernels),), (), vocabulary)
+
+    def _take(
+        self,
+        text: str,
+        wishes: Sequence[Wish],
+        unknown: Sequence[str],
+        vocabulary: Vocabulary,
+        *,
+        noted: bool = False,
+    ) -> Steered:
+        state = self._bench.state
+        rules = [rule for wish in wishes for rule in _rules(wish, text)]
+        withdrawn, rules, notes = self._settled(rules)
+        if noted:
+            rules.append(Rule(number=0, action="note", topic="a note", text=text))
+        rules = [rule.model_copy(update={"number": state.last_rule + 1 + i}) for i, rule in enumerate(rules)]
+        if rules or withdrawn:
+            self._bench.end_round("the user steered")
+        if withdrawn:
+            self._forget(withdrawn)
+        if rules:
+            bench = self._bench
+            bench.context.log.emit(
+                chat_event.Steered(number=bench.number, text=text, rules=tuple(rules), unknown=tuple(unknown))
+            )
+        return Steered(
+            text=text,
+            rules=tuple(_view(rule) for rule in rules),
+            unknown=tuple(Unknown(text=part, near=_near(part, vocabulary)) for part in unknown),
+            noted=noted,
+            notes=(*notes, *self._consequences(rules)),
+            withdrawn=withdrawn,
+        )
+
+    def _settled(self, rules: list[Rule]) -> tuple[tuple[int, ...], list[Rule], list[str]]:
+        """Return the rules that are withdrawn by an allowance, those that are still needed, and notes."""
+        withdrawn: list[int] = []
+        kept: list[Rule] = []
+        notes: list[str] = []
+        for rule in rules:
+            if rule.action != "allow":
+                kept.append(rule)
+                continue
+            left = [r for r in self._bench.state.rules if r.number not in withdrawn]
+            covered = [r.number for r in left if r.action == "ban" and _covers(rule, r)]
+            withdrawn += covered
+            rest = Steering(tuple(r for r in left if r.number not in covered))
+            if _is_declined(rule, rest):
+                kept.append(rule)
+            elif not covered:
+                notes.append(f"{rule.topic} was not banned")
+        return tuple(withdrawn), kept, notes
+
+    def _consequences(self, rules: Sequence[Rule]) -> list[str]:
+        """Return what the user should know of new rules: what they leave, and what stands already."""
+        context, state = self._bench.context, self._bench.state
+        steering = context.steering
+        notes = []
+        mechanical = [skill.id for skill in context.library.all() if skill.mechanical]
+        if rules and mechanical and all(steering.declines(skill) for skill in mechanical):
+            notes.append("nothing is left that may be tried; allow something, or forget a rule")
+        for rule in rules:
+            if rule.action in ("prefer", "larger", "smaller") and rule.skills:
+                reasons = [steering.declines(skill) for skill in rule.skills]
+                if all(reasons):
+                    notes.append(f"{rule.topic} stays banned: {reasons[0]}")
+        if state.best and context.run.has(MEMBERS, state.best):
+            steps = context.member(state.best).lineage.steps
+            new = Steering(tuple(rule for rule in rules if rule.action in ("ban", "only")))
+            against = [step.label for step in steps if new.declines_steps([step])]
+            if against:
+                notes.append(f"the head holds {', '.join(against)} already; undo goes back behind a change")
+        return notes
+
+    def _forget(self, numbers: tuple[int, ...]) -> None:
+        bench = self._bench
+        bench.end_round("the user steered")
+        bench.context.log.emit(chat_event.Forgot(number=bench.number, rules=numbers))
+
+    def _kernels(self) -> tuple[str, ...]:
+        """Return the kernels of the original and of the head."""
+        context, state = self._bench.context, self._bench.state
+        candidates = [self._bench.assembly.original]
+        if state.best and context.run.has(MEMBERS, state.best):
+            candidates.append(context.member(state.best).candidate)
+        units = [SourceUnit.parse(file.text, file.path) for c in candidates for file in c.files]
+        return tuple(dict.fromkeys(kernel.name for unit in units for kernel in unit.kernels))
+
+    def _shown(self, number: int | None) -> list[tuple[ShownProposal, str, str]]:
+        """Return the proposals of a round with the slate and the id of each."""
+        context = self._bench.context
+        ranked = [e for e in context.log.events if isinstance(e, Ranked)]
+        wanted = number if number is not None else max((e.round for e in ranked), default=0)
+        slates = [e.slate for e in ranked if e.round == wanted]
+        if not slates:
+            where = f"round {number} has no proposals" if number is not None else "nothing was proposed yet"
+            raise UsageError(where, remedy="run a round first: step")
+        judged = {e.proposal: e for e in context.log.events if isinstance(e, Judged)}
+        numbers = {node.digest: node.number for node in tree(context)}
+        found: list[tuple[ShownProposal, str, str]] = []
+        for slate in slates:
+            for row in context.run.get(SLATES, slate, Slate).ranked:
+                proposal, event = context.proposal(row.proposal), judged.get(row.proposal)
+                shown = ShownProposal(
+                    name=f"p{wanted}.{len(found) + 1}",
+                    label=proposal.label,
+                    specialist=proposal.specialist,
+                    mean=exp(row.mean),
+                    chosen=row.chosen,
+                    outcome=_outcome(event) if event else ("searched" if row.chosen else ""),
+                    number=numbers.get(proposal.candidate.digest),
+                    skills=tuple(dict.fromkeys(step.skill for step in proposal.steps)),
+                )
+                found.append((shown, slate, row.proposal))
+        return found
+
+    def _find(self, name: str) -> _Named:
+        wanted = name.strip().lower()
+        match = _NAME.fullmatch(wanted)
+        short = _SHORT_NAME.fullmatch(wanted)
+        known: list[tuple[ShownProposal, str, str]] = []
+        if match or short:
+            known = self._shown(int(match[1]) if match else None)
+            place = int(match[2]) if match else int(short[1]) if short else 0
+            if 0 < place <= len(known):
+                return _Named(*known[place - 1])
+        span = f"{known[0][0].name} to {known[-1][0].name}" if known else "for example p1.2"
+        raise UnknownNameError(f"no proposal is called {name!r}", remedy=f"proposals are called {span}")
+
+
+@dataclass(frozen=True)
+class _Named:
+    """A proposal that was named."""
+
+    shown: ShownProposal
+    slate: str
+    identity: str
+
+
+def _rules(wish: Wish, text: str) -> list[Rule]:
+    """Return the rules of one wish; several topics are one rule, except where each has parameters of its own."""
+    by_parameter = wish.action in ("at_most", "at_least", "exactly", "larger", "smaller")
+    groups = [(topic,) for topic in wish.topics] if by_parameter else [wish.topics]
+    found = []
+    for group in groups:
+        named = {kernel for topic in group for kernel in topic.kernels}
+        kernels = tuple(dict.fromkeys((*(k for t in group for k in t.kernels), *wish.kernels)))
+        found.append(
+            Rule(
+                number=0,
+                action=wish.action,
+                topic=" and ".join(dict.fromkeys(topic.name for topic in group)),
+                skills=_skills(group, by_parameter=by_parameter),
+                specialists=tuple(dict.fromkeys(s for topic in group for s in topic.specialists)),
+                kernels=kernels,
+                parameters=tuple(dict.fromkeys(p for t in group for p in t.parameters))
+                if by_parameter
+                else (),
+                value=wish.value,
+                measure=group[0].measure if by_parameter else "side",
+                words=tuple(dict.fromkeys(w for topic in group for w in topic.source)) if not named else (),
+                text=text,
+            )
+        )
+    return found
+
+
+def _skills(group: Sequence[Topic], *, by_parameter: bool) -> tuple[str, ...]:
+    """Return the ids of a group; the parameters of a topic count wherever they occur, unless it was narrowed."""
+    if by_parameter:
+        return () if any(topic.words for topic in group) else group[0].skills
+    return tuple(dict.fromkeys(skill for topic in group for skill in topic.skills))
+
+
+def _covers(allowed: Rule, banned: Rule) -> bool:
+    """Return whether an allowance takes the whole of a ban back."""
+    if allowed.kernels or banned.kernels:
+        return (
+            bool(banned.kernels)
+            and set(banned.kernels) <= set(allowed.kernels)
+            and (not allowed.skills or set(banned.skills) <= set(allowed.skills))
+        )
+    return bool(banned.skills) and set(banned.skills) <= set(allowed.skills)
+
+
+def _is_declined(rule: Rule, steering: Steering) -> bool:
+    """Return whether something that a rule allows is declined by others."""
+    if not rule.skills:
+        return any(steering.declines("", kernel) for kernel in rule.kernels)
+    places = rule.kernels or ("",)
+    return any(steering.declines(skill, kernel) for skill in rule.skills for kernel in places)
+
+
+def _outcome(event: Judged) -> str:
+    verdict = event.verdict
+    if verdict.speedup is None:
+        return f"{verdict.kind.value}: {verdict.reason}"
+    return f"{verdict.kind.value}, {figures.speedup(verdict.speedup, verdict.evidence)} over its base"
+
+
+def _view(rule: Rule) -> RuleView:
+    return RuleView(
+        number=rule.number,
+        strength=rule.strength,
+        shown=f"{rule.strength}: {describe(rule)}",
+        text=rule.text,
+        skills=rule.skills,
+        kernels=rule.kernels,
+        parameters=rule.parameters,
+    )
+
+
+def _near(text: str, vocabulary: Vocabulary) -> tuple[str, ...]:
+    """Return words that are understood and look like a part of a text."""
+    words = text.lower().split()
+    spellings = vocabulary.spellings()
+    found: list[str] = []
+    for length in (3, 2, 1):
+        for begin in range(len(words) - length + 1):
+            part = " ".join(words[begin : begin + length])
+            if len(part) > 3 and vocabulary.topic(part) is None:
+                found += near_names(part, spellings)[:1]
+    return tuple(dict.fromkeys(found))[:3]
