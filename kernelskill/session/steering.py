@@ -131,6 +131,14 @@ class SteeringDesk:
         bench.context.policy.state(stated_preferences(bench.context))
         return Preferred(better=first.shown, worse=second.shown)
 
+    def find(self, name: str) -> ShownProposal:
+        """Return a shown proposal by name.
+
+        Raises:
+            UnknownNameError: None is called so.
+        """
+        return self._find(name).shown
+
     def preferences(self) -> tuple[Preferred, ...]:
         """Return every stated preference, the oldest first."""
         events = [e for e in self._bench.context.log.events if isinstance(e, chat_event.Preferred)]
