@@ -36,6 +36,8 @@ class RunConfig(Record):
     """Proposals evaluated a round."""
     points: int = Field(default=12, ge=0)
     """Parameter values that are timed briefly a round, to choose what is evaluated; 0: none are searched."""
+    forecasts: int = Field(default=12, ge=0)
+    """Proposals a round that the emulated device looks at before a GPU with a budget does; 0: none."""
     frontier: int = Field(default=3, ge=1, le=8)
     """Candidates kept alive."""
     strategy: str = "beam"

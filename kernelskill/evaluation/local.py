@@ -15,6 +15,7 @@ from kernelskill.evaluation.answers import plan_facts, shapes_of, spoilt, uncomp
 from kernelskill.evaluation.capabilities import SanitizingBackend, exclusive
 from kernelskill.evaluation.check import check_candidate
 from kernelskill.evaluation.demands import NOTHING_KNOWN, Demands
+from kernelskill.evaluation.forecasts import Forecast, Forecaster
 from kernelskill.evaluation.permissions import refusal_of
 from kernelskill.evaluation.probing import find_demands
 from kernelskill.evaluation.profile_stage import ProfileStage
@@ -105,10 +106,11 @@ class LocalEvaluator:
         self._closes = closes
         self._stages: dict[tuple[str, bool], TimeStage] = {}
         self._profiles = ProfileStage(
-            task, backend, self._workshop, self._trials, hold=lambda: self._hold("profile", [])
+            task, backend, self._workshop, self._trials, store, hold=lambda: self._hold("profile", [])
         )
         self._timed = TimedPrograms()
         self._sanitized = SanitizedTimes()
+        self._forecaster = Forecaster(task, backend.gpu, self._trials, store, data / "forecasts")
         self._device = threading.Lock()
 
     def conditions(self) -> Conditions:
@@ -181,25 +183,20 @@ class LocalEvaluator:
         Raises:
             HarnessError: The candidate does not build or gives no plan; only right ones are profiled.
         """
-        pool = pool or self.seeds.pool()
-        key = sha256_text(
-            canonical_json(
-                ["profile", self.task.content_digest(), candidate.digest, self.device, pool.digest, depth]
-            )
-        )
-        found = self.store.get_profile(key)
-        if found is not None:
-            return found
-        try:
-            profile = self._profiles.profile(candidate, pool, depth)
-        except WorkerDied:
-            profile = self._profiles.profile(candidate, pool, depth)
-        self.store.put_profile(key, profile)
-        return profile
+        return self._profiles.profile(candidate, pool or self.seeds.pool(), depth)
+
+    def forecasts(self, candidates: Sequence[Candidate]) -> dict[str, Forecast]:
+        """Return what the emulated form of this device gives candidates, by their digests; the device is not held.
+
+        Raises:
+            TaskError: test.py could not make the values.
+        """
+        return self._forecaster.forecasts(candidates, self.seeds.pool())
 
     def close(self) -> None:
         """Release processes and files; inputs and expected values can be made again."""
         self._workshop.close()
+        self._forecaster.close()
         for other in self._closes:
             other.close()
         shutil.rmtree(self._data, ignore_errors=True)

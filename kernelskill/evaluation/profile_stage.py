@@ -6,12 +6,14 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 
 from kernelskill.backends.base import Backend, Unrecordable
-from kernelskill.errors import HarnessError
+from kernelskill.errors import HarnessError, WorkerDied
 from kernelskill.evaluation.calls import plain
 from kernelskill.evaluation.seeds import SeedPool
+from kernelskill.evaluation.store import EvaluationStore
 from kernelskill.evaluation.trials import TrialSource
 from kernelskill.evaluation.workshop import Workshop
 from kernelskill.profiling.profile import join_profile
+from kernelskill.schema.base import canonical_json, sha256_text
 from kernelskill.schema.build import BuildFailure
 from kernelskill.schema.candidate import Candidate
 from kernelskill.schema.profile import Profile, ProfileDepth
@@ -26,6 +28,7 @@ class ProfileStage:
         backend: The device.
         workshop: Has the builds and their plans.
         trials: Where values come from.
+        store: Where finished profiles are kept.
         hold: Gives the device to the caller alone.
     """
 
@@ -35,6 +38,7 @@ class ProfileStage:
         backend: Backend,
         workshop: Workshop,
         trials: TrialSource,
+        store: EvaluationStore,
         *,
         hold: Callable[[], AbstractContextManager[None]],
     ) -> None:
@@ -42,15 +46,28 @@ class ProfileStage:
         self._backend = backend
         self._workshop = workshop
         self._trials = trials
+        self._store = store
         self._hold = hold
 
     def profile(self, candidate: Candidate, pool: SeedPool, depth: ProfileDepth) -> Profile:
-        """Collect the figures of a candidate.
+        """Collect the figures of a candidate; finished ones are returned without work.
 
         Raises:
             HarnessError: The candidate does not build or gives no plan; only right ones are profiled.
-            WorkerDied: The device's process did.
+            WorkerDied: The device's process did, twice.
         """
+        parts = [self._task.content_digest(), candidate.digest, self._backend.name, pool.digest, depth]
+        key = sha256_text(canonical_json(["profile", *parts]))
+        found = self._store.get_profile(key)
+        if found is None:
+            try:
+                found = self._collect(candidate, pool, depth)
+            except WorkerDied:
+                found = self._collect(candidate, pool, depth)
+            self._store.put_profile(key, found)
+        return found
+
+    def _collect(self, candidate: Candidate, pool: SeedPool, depth: ProfileDepth) -> Profile:
         case = self._task.timed_cases[0]
         build = self._workshop.build(candidate)
         if isinstance(build, BuildFailure):

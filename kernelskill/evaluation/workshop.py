@@ -143,11 +143,12 @@ class Workshop:
             self.backend.prepare_workers(count)
 
 
-def builders(*, reserve: bool) -> ThreadPoolExecutor:
+def builders(*, reserve: bool, most: int = MOST_BUILDERS) -> ThreadPoolExecutor:
     """Return the threads that compile.
 
     Args:
         reserve: Whether they and what they start stay off some cores, where there is more than one.
+        most: How many there are at most.
     """
     cores = sorted(os.sched_getaffinity(0))
     kept = min(RESERVED_CORES, len(cores) - 1) if reserve else 0
@@ -155,7 +156,7 @@ def builders(*, reserve: bool) -> ThreadPoolExecutor:
     wanted = len(free) if kept else max(2, len(cores) // 2)
     # A thread hands its cores down to the processes that it starts.
     return ThreadPoolExecutor(
-        max_workers=min(MOST_BUILDERS, wanted),
+        max_workers=min(most, wanted),
         thread_name_prefix="build",
         initializer=os.sched_setaffinity,
         initargs=(0, free),

@@ -110,6 +110,7 @@ def policy(state: RoundState, runtime: Runtime[RoundContext]) -> RoundState:
             policy=slate.policy,
             chosen=chosen,
             offered=len(slate.ranked),
+            forecast=sum(row.forecast is not None for row in slate.ranked),
             turn=state.get("turn", 0),
         )
     )

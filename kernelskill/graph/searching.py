@@ -14,6 +14,7 @@ from kernelskill.errors import RunInterrupted
 from kernelskill.evaluation.judge import judge
 from kernelskill.graph import outcomes
 from kernelskill.graph.context import PROPOSALS, SEARCHES, SLATES, RoundContext
+from kernelskill.graph.forecasting import forecast_gains, wants_forecasts
 from kernelskill.policy.features import FEATURE_NAMES, SCHEMA_VERSION
 from kernelskill.schema.base import canonical_json, sha256_text
 from kernelskill.schema.candidate import Step
@@ -78,12 +79,13 @@ class FamilySearch:
         self._slate = _point_slate(context, number, family, limit)
         order = [_values_of(family, row.steps) for row in self._slate.ranked]
         own = _values_of(family, family.steps)
+        bench = _Bench(context, number, family)
         self._search = PointSearch(
             family=family,
-            order=[own, *(values for values in order if values != own)],
+            order=_by_forecast(context, bench, [own, *(values for values in order if values != own)]),
             limit=limit,
             seed=int(sha256_text(canonical_json([context.config.seed, number, family.id]))[:8], 16),
-            bench=_Bench(context, number, family),
+            bench=bench,
         )
 
     @property
@@ -177,6 +179,22 @@ def _as_point(family: Proposal, values: Values) -> Proposal:
     )
     steps = steps_at(family.steps, family.choices, values)
     return family.model_copy(update={"steps": steps, "predicted": predicted})
+
+
+def _by_forecast(context: RoundContext, bench: _Bench, order: Sequence[Values]) -> list[Values]:
+    """Put the first points into the order of their forecasts, where there are any; the first one stays first."""
+    own, *others = order
+    if not wants_forecasts(context):
+        return [own, *others]
+    made: dict[Values, Proposal] = {}
+    for values in others[: context.config.forecasts]:
+        point = bench.make(steps_at(bench.family.steps, bench.family.choices, values))
+        if isinstance(point, Proposal) and not bench.before_building(point):
+            made[values] = point
+    gains = forecast_gains(context, list(made.values()))
+    known = [values for values, point in made.items() if point.id in gains]
+    best_first = sorted(known, key=lambda values: -gains[made[values].id])
+    return [own, *best_first, *(values for values in others if values not in best_first)]
 
 
 def _values_of(family: Proposal, steps: Sequence[Step]) -> Values:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from kernelskill.graph import outcomes
 from kernelskill.graph.context import SLATES, RoundContext
+from kernelskill.graph.forecasting import forecast_gains, likeliest, wants_forecasts
 from kernelskill.graph.state import RoundState
 from kernelskill.policy.features import FEATURE_NAMES, SCHEMA_VERSION
 from kernelskill.schema.base import canonical_json, sha256_text
@@ -33,15 +36,21 @@ def ranked_slate(context: RoundContext, state: RoundState) -> Slate:
     steering, ranked = context.steering, []
     # A model's answers were paid for and have places of their own; the others keep what they had without it.
     for mechanical in (True, False):
-        ranked += context.policy.rank(
-            [p for p in proposals if (p.origin != "model") is mechanical],
+        group = [p for p in proposals if (p.origin != "model") is mechanical]
+        rank = partial(
+            context.policy.rank,
+            group,
             {base: d.bottlenecks for base, d in diagnoses.items()},
             contexts,
             take=context.config.slate if mechanical else max(context.config.slate, LEAST_ANSWERED),
-            rng=_draws(context, number, turn, mechanical=mechanical),
             potentials={base: outcomes.potentials_of(context, base) for base in diagnoses},
             shifts={proposal.id: steering.shift(proposal) for proposal in proposals},
         )
+        rows = rank(rng=_draws(context, number, turn, mechanical=mechanical))
+        if mechanical and len(rows) > 1 and wants_forecasts(context):
+            gains = forecast_gains(context, likeliest(rows, group, context.config.forecasts))
+            rows = rank(rng=_draws(context, number, turn, mechanical=mechanical), forecasts=gains)
+        ranked += rows
     return Slate(
         id=identity,
         run=context.run_id,

@@ -11,6 +11,7 @@ import numpy as np
 from kernelskill.experience.preferences import preferences
 from kernelskill.policy.features import FEATURE_NAMES, SCHEMA_VERSION, feature_row
 from kernelskill.policy.focus import focus_of
+from kernelskill.policy.forecasts import Expected, joined, worthwhile
 from kernelskill.policy.model import Array, PreferenceModel, fit
 from kernelskill.profiling.potential import Potential
 from kernelskill.schema.device import Evidence
@@ -68,6 +69,7 @@ class Policy:
         rng: np.random.Generator,
         potentials: Mapping[str, Mapping[str, Potential]] | None = None,
         shifts: Mapping[str, float] | None = None,
+        forecasts: Mapping[str, float] | None = None,
     ) -> list[RankedProposal]:
         """Order proposals, the most promising draw first, and mark those to evaluate.
 
@@ -81,6 +83,8 @@ class Policy:
                 several, a change is worth what it wins for all of them together.
             shifts: Id of a proposal to what the user's wishes add to its draws, in ln(speedup). They move the
                 order only; what is expected of a proposal stays as it is.
+            forecasts: Id of a proposal to the ln(speedup) that an estimate gives it. With any, proposals far
+                behind the best are not chosen.
         """
         if not proposals:
             return []
@@ -92,7 +96,13 @@ class Policy:
         draws = self._draws(rows, spread, rng)
         draws = np.stack([each.whole(draws[:, index]) for index, each in enumerate(focus)], axis=1)
         means = np.array([float(each.whole(means[index : index + 1])[0]) for index, each in enumerate(focus)])
-        draws = draws + np.array([(shifts or {}).get(proposal.id, 0.0) for proposal in proposals])
+        shares = np.array([each.share for each in focus])
+        expected = Expected(draws, means, np.hypot(deviations, spread) * shares)
+        forecast = [(forecasts or {}).get(proposal.id) for proposal in proposals]
+        if forecasts:
+            expected = joined(expected, forecast)
+            take = min(take, worthwhile(expected))
+        draws = expected.draws + np.array([(shifts or {}).get(proposal.id, 0.0) for proposal in proposals])
         picks = [choose(draw, proposals, take) for draw in draws]
         chances = Counter(index for pick in picks[1:] for index in pick)
         chosen = set(picks[0])
@@ -102,11 +112,12 @@ class Policy:
                 steps=proposal.steps,
                 specialist=proposal.specialist,
                 features=tuple(float(value) for value in rows[index]),
-                mean=float(means[index]),
-                deviation=float(np.hypot(deviations[index], spread[index])) * focus[index].share,
+                mean=float(expected.means[index]),
+                deviation=float(expected.deviations[index]),
                 sampled=float(draws[0][index]),
                 chance=chances[index] / _CHANCE_DRAWS,
                 chosen=index in chosen,
+                forecast=forecast[index],
             )
             for index, proposal in enumerate(proposals)
         ]

@@ -154,7 +154,9 @@ def _round(event: RoundStarted | RoundFinished | Ranked) -> Line | None:
         bases = f", from {1 + len(event.others)} candidates" if event.others else ""
         return Line(f"round {event.round}{bases}", "head")
     if isinstance(event, Ranked):
-        return Line(f"  {event.offered} proposals, {len(event.chosen)} chosen by {event.policy}", "dim")
+        first = f", {event.forecast} estimated first" if event.forecast else ""
+        chosen = f"{len(event.chosen)} chosen by {event.policy}"
+        return Line(f"  {event.offered} proposals{first}, {chosen}", "dim")
     return Line(f"  best so far {event.result.best_speedup:.2f}x")
 
 
@@ -183,6 +185,7 @@ _ANSWERS = {
     "unusable": "a change that cannot be applied",
     "not_permitted": "a change that is not permitted",
     "plan": "directions",
+    "answer": "a question",
 }
 
 

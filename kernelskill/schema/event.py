@@ -130,7 +130,7 @@ class Asked(BaseEvent):
     request: str
     """Digest of the request."""
     role: str
-    purpose: Literal["change", "reformat", "repair", "plan"]
+    purpose: Literal["change", "reformat", "repair", "plan", "question"]
     prompt: str
     """Hash of the prompt."""
     sample: int = 0
@@ -151,7 +151,9 @@ class Answered(BaseEvent):
     request: str
     role: str
     model: str
-    outcome: Literal["proposal", "duplicate", "nothing", "malformed", "unusable", "not_permitted", "plan"]
+    outcome: Literal[
+        "proposal", "duplicate", "nothing", "malformed", "unusable", "not_permitted", "plan", "answer"
+    ]
     """`malformed`: not the form that was asked for; `unusable`: the change cannot be carried out."""
     detail: str = ""
     proposal: str = ""
@@ -198,6 +200,8 @@ class Ranked(BaseEvent):
     policy: str
     chosen: tuple[str, ...]
     offered: int
+    forecast: int = 0
+    """Offered ones whose time was estimated before the device looked at any."""
     turn: int = 0
 
     @property

@@ -183,6 +183,8 @@ class RankedProposal(Record):
     chance: float
     """Probability with which the policy would have chosen it among the tried ones, 0 to 1."""
     chosen: bool
+    forecast: float | None = None
+    """ln(speedup) that the emulated device gives it, where it was asked before a GPU looked at any."""
 
 
 class Slate(Record):

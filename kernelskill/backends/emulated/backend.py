@@ -35,6 +35,7 @@ class EmulatedBackend:
     Args:
         gpu: The GPU whose limits hold and whose time is estimated.
         threads: Operating-system threads for the blocks of a launch; all processors by default.
+        profile_s: Seconds after which a trace is given up.
 
     Raises:
         CompilerMissing: nvcc or g++ is not installed.
@@ -42,10 +43,11 @@ class EmulatedBackend:
 
     evidence: Evidence = "estimated"
 
-    def __init__(self, gpu: Gpu, *, threads: int = 0) -> None:
+    def __init__(self, gpu: Gpu, *, threads: int = 0, profile_s: float = _PROFILE_S) -> None:
         self.gpu = gpu
         self.name = f"emulated:{gpu.short_name}"
         self._threads = threads or len(os.sched_getaffinity(0))
+        self._profile_s = profile_s
         self._toolchain = Toolchain.find()
 
     def conditions(self) -> Conditions:
@@ -107,7 +109,7 @@ class EmulatedBackend:
         with self.open(build) as worker:
             worker.load(plan)
             worker.fill(contents, poison=_POISON)
-            answer = worker.trace(timeout_s=_PROFILE_S)
+            answer = worker.trace(timeout_s=self._profile_s)
         if isinstance(answer, RunOutcome):
             return ProfileRun(source="static", kernels=(), unavailable=answer.detail)
         return ProfileRun(

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kernelskill.evaluation.base import Evaluator
+from kernelskill.evaluation.forecasts import Forecast
 from kernelskill.evaluation.local import LocalEvaluator
 from kernelskill.evaluation.seeds import SeedFile
 from kernelskill.evaluation.store import EvaluationStore
@@ -30,6 +32,21 @@ extern "C" void scale(const float *x, float *y, int n) { k<<<1, 128>>>(x, y, n);
 """
 
 
+class Foretold(LocalEvaluator):
+    """Forecasts what its candidates say of themselves; of `unknown` ones nothing."""
+
+    asked: list[str]
+
+    def forecasts(self, candidates: Sequence[Candidate]) -> dict[str, Forecast]:
+        self.asked = [*getattr(self, "asked", []), *(c.digest for c in candidates)]
+        return {c.digest: Forecast(candidate=c.digest, seconds=_said(c.source)) for c in candidates}
+
+
+def _said(text: str) -> float | None:
+    found = re.search(r"ms=([0-9.]+)", text)
+    return None if found is None or "unknown" in text else float(found[1]) / 1e3
+
+
 @pytest.fixture(scope="session")
 def values(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestProcess]:
     path = tmp_path_factory.mktemp("tests") / "test.py"
@@ -48,7 +65,7 @@ def shop(tmp_path: Path, values: TestProcess) -> Iterator[Callable[..., Shop]]:
         backend = scripted.ScriptedBackend()
 
         def evaluator(root: Path, seeds: SeedFile, clock: Clock) -> Evaluator:
-            return LocalEvaluator(
+            return Foretold(
                 backend, task, original, values,
                 seeds=seeds, store=EvaluationStore(root), data=root / "data", clock=clock,
                 timing_rules=TimingRules(warm_s=0.01),

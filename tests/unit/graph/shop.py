@@ -111,7 +111,7 @@ class Shop:
         log = EventLog(run.events, run="r", clock=clock, sinks=(sink,))
         pool = ExperiencePool.open(run.root / "pool.sqlite")
         self._open += [log.close, evaluator.close, pool.close]
-        config = RunConfig(**self.settings)
+        config = RunConfig(**{"forecasts": 0, **self.settings})
         log.emit(
             RunStarted(
                 task=self.task,

@@ -216,6 +216,39 @@ def test_of_limited_device_time_the_best_alone_get_a_full_evaluation(shop: Calla
     assert {row.verdict.value for row in context.pool.experiences()} == {"accepted", "slower", "passed_over"}
 
 
+def test_forecasts_choose_what_the_device_looks_at(shop: Callable[..., Any]) -> None:
+    made = shop(slate=3, points=0, budget_s=1000.0, forecasts=8, rounds=1)
+    for name, ms in (("a", 0.95), ("b", 0.99), ("c", 0.1), ("d", 2.0), ("unknown", 0.4)):
+        # What the skills' authors expect is wrong on purpose: the best one is thought to bring least.
+        made.skill(f"compute/{name}", "/* plain */", f"/* {name} */", ms, prior=1.0 if ms > 0.9 else 0.5)
+    context = made.run(made.context())
+    looked = [event.label[:1] for event in of_kind(context, Evaluated)]
+    assert looked[0] == "c"
+    assert "d" not in looked
+    slate = context.run.get(SLATES, of_kind(context, Ranked)[0].slate, Slate)
+    told = {row.steps[0].skill: row.forecast for row in slate.ranked}
+    assert told["compute/c"] == pytest.approx(2.3026, abs=1e-3)
+    assert told["compute/unknown"] is None
+    assert "ms=0.1" in best_source(context)
+
+
+def test_nothing_is_forecast_without_a_limit_of_device_time(shop: Callable[..., Any]) -> None:
+    made = shop(slate=3, points=0, forecasts=8, rounds=1)
+    made.skill("compute/a", "/* plain */", "/* a */", 0.5)
+    made.skill("compute/b", "/* plain */", "/* b */", 0.6)
+    context = made.run(made.context())
+    assert not getattr(context.evaluator, "asked", [])
+
+
+def test_the_points_of_a_family_are_tried_in_the_order_of_their_forecasts(shop: Callable[..., Any]) -> None:
+    made = shop(slate=1, points=6, budget_s=1000.0, forecasts=12, rounds=1)
+    made.skill("compute/widen", "/* plain */", "/* wide */", WIDTHS, fields=PARAMETERS)
+    context = made.run(made.context())
+    search = context.run.get(SEARCHES, of_kind(context, Searched)[0].slate, ParameterSearch)
+    order = [dict(trial.steps[0].parameters)["width"] for trial in search.trials]
+    assert order == ["8", "2", "1", "4"]
+
+
 def test_the_best_of_a_brief_look_is_evaluated_though_the_budget_is_spent(shop: Callable[..., Any]) -> None:
     made = shop(slate=3, points=0, budget_s=1000.0)
     for name, ms in (("a", 0.9), ("b", 0.3), ("c", 0.4)):
