@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+import kernelskill.cli  # noqa: F401 - what the program asks of numpy's libraries, asked before numpy is loaded
+
 _FOLDERS = {
     "XDG_CACHE_HOME": "cache",
     "XDG_DATA_HOME": "data",

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,8 @@ CHUNK_BYTES = 1 << 24
 MOST_THREADS = 8
 BLOCK_SHARE = 0.9
 """Wrong elements that fill so much of their span are called a block."""
+
+_Answer = TypeVar("_Answer")
 
 
 @dataclass(frozen=True)
@@ -71,8 +74,8 @@ def first_difference(left: Path, right: Path, *, skip: int = 0) -> int | None:
     length = min(mine.size, theirs.size)
     starts = range(0, length, CHUNK_BYTES)
     same = partial(_same_chunk, mine[:length], theirs[:length])
-    with _threads(len(starts)) as pool:
-        for start, is_same in zip(starts, pool.map(same, starts), strict=True):
+    with _each(same, starts) as answers:
+        for start, is_same in zip(starts, answers, strict=True):
             if not is_same:
                 stop = min(start + CHUNK_BYTES, length)
                 return start + int(np.flatnonzero(mine[start:stop] != theirs[start:stop])[0])
@@ -83,9 +86,18 @@ def _same_chunk(mine: NDArray[np.uint8], theirs: NDArray[np.uint8], start: int) 
     return np.array_equal(mine[start : start + CHUNK_BYTES], theirs[start : start + CHUNK_BYTES])
 
 
-def _threads(parts: int) -> ThreadPoolExecutor:
-    """Return threads for so many parts; NumPy releases the interpreter while it compares."""
-    return ThreadPoolExecutor(max_workers=max(1, min(MOST_THREADS, parts, len(os.sched_getaffinity(0)))))
+@contextmanager
+def _each(function: Callable[[int], _Answer], starts: range) -> Iterator[Iterator[_Answer]]:
+    """Give the answers for all parts, in order; several are worked at in threads.
+
+    NumPy releases the interpreter while it compares. A single part is not worth a thread of its own.
+    """
+    threads = min(MOST_THREADS, len(starts), len(os.sched_getaffinity(0)))
+    if threads <= 1:
+        yield map(function, starts)
+        return
+    with ThreadPoolExecutor(max_workers=threads) as pool:
+        yield pool.map(function, starts)
 
 
 def _bytes_of(path: Path) -> NDArray[np.uint8]:
@@ -123,8 +135,8 @@ def _compare_parallel(
         piece_mask = None if flat_mask is None else flat_mask[piece]
         return compare(flat_got[piece], flat_values[piece], tolerance, piece_mask)
 
-    with _threads(len(starts)) as pool:
-        parts = list(pool.map(part, starts))
+    with _each(part, starts) as answers:
+        parts = list(answers)
     return _joined(parts, list(starts), values.shape)
 
 
