@@ -21,7 +21,7 @@ from kernelskill.skills.apply import strictest
 from kernelskill.skills.parsed_files import parsed
 from kernelskill.source.tokens import tokens
 
-Purpose = Literal["change", "reformat", "repair", "plan"]
+Purpose = Literal["change", "reformat", "repair", "plan", "question"]
 Outcome = Literal["proposal", "duplicate", "nothing", "malformed", "unusable", "not_permitted", "plan"]
 
 MENDABLE: tuple[Outcome, ...] = ("malformed", "unusable", "not_permitted")

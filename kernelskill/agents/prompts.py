@@ -35,7 +35,7 @@ class PromptFront(Record):
     """The front matter of a prompt."""
 
     tier: Literal["strong", "light"]
-    answer: Literal["change", "plan"]
+    answer: Literal["change", "plan", "text"]
     system: str = Field(min_length=1)
     inputs: dict[str, PromptInput]
 

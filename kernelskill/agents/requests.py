@@ -19,8 +19,9 @@ from kernelskill.source.edits import unified_diff
 
 REPAIR = "repair"
 PLANNER = "planner"
-_MOST_OUTPUT_TOKENS = {"change": 1 << 20, "plan": 2048}
-_SCHEMAS = {"change": CHANGE_SCHEMA, "plan": PLAN_SCHEMA}
+ANSWERER = "answer"
+_MOST_OUTPUT_TOKENS = {"change": 1 << 20, "plan": 2048, "text": 2048}
+_SCHEMAS = {"change": CHANGE_SCHEMA, "plan": PLAN_SCHEMA, "text": None}
 
 
 def change_question(
@@ -74,6 +75,22 @@ def plan_question(
         situation.base,
         shown=tuple(each.skill.id for each in directions),
     )
+
+
+def user_question(
+    prompt: Prompt, situation: Situation, text: str, evidence: Sequence[str], *, sample: int = 0
+) -> Question:
+    """Return a question of the user's to a model, with what the records say to it."""
+    values = {
+        **_basics(situation),
+        "source": _source(prompt, situation),
+        "diagnosis": facts.diagnosis(situation),
+        "tried": facts.tried(situation.tried),
+        "evidence": (data("\n".join(evidence)),) if evidence else words("Nothing in particular."),
+        "question": (data(text, importance=9),),
+    }
+    request = _request(prompt, values, sample, situation)
+    return _question(request, 0, ANSWERER, "question", situation.base, situation.base)
 
 
 def repair_question(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Literal
 
 from kernelskill.agents.profiler import Diagnosis, diagnose_candidate
 from kernelskill.errors import UnknownNameError, UsageError
@@ -27,7 +28,10 @@ from kernelskill.session.workbench import Workbench
 _PROPOSAL = re.compile(r"p\d+\.\d+", re.IGNORECASE)
 _NUMBER = re.compile(r"#\d+\b|\bp\d+\.\d+\b", re.IGNORECASE)
 _MOST_SKILLS = 5
-_ABOUT_TIME = re.compile(r"\b(slow|slower|fast|faster|limit\w*|bottleneck\w*|time|bound|wait\w*|stall\w*|roof)\b")
+State = Literal["offered", "declined", "banned", "not asked"]
+_ABOUT_TIME = re.compile(
+    r"\b(slow|slower|fast|faster|limit\w*|bottleneck\w*|time|bound|wait\w*|stall\w*|roof)\b"
+)
 _ABOUT_NEXT = re.compile(r"\b(next|try|do|help|idea\w*|suggest\w*|recommend\w*|improve|promising)\b")
 
 
@@ -62,17 +66,18 @@ class Evidence:
         return self._change(wanted)
 
     def ask(self, question: str) -> Explanation:
-        """Answer a question in plain words: by the model where there is one, else from the records alone.
+        """Answer a question in plain words: by the model where there is one and it answers, else from the records.
 
         Raises:
             UsageError: There is no question.
             TaskError: The original fails its own test.
-            AnswersWaiting: The model has not answered yet.
         """
         if not question.strip():
             raise UsageError("nothing was asked", remedy="ask for example: why is it slow?")
         own = self._from_records(question)
-        return answered_by_model(self._bench, question, own, self.diagnosis(self._bench.head)) or own
+        head = self._bench.head
+        self.diagnosis(head)
+        return answered_by_model(self._bench.context, head.candidate.digest, question, own)
 
     def about(self, text: str) -> Explanation | None:
         """Return what is known of the directions that a text speaks of; None where it speaks of none."""
@@ -184,7 +189,10 @@ class Evidence:
         return Explanation(
             subject="question",
             name="next",
-            lines=("what the next step would look at, the most promising first; guesses, until measured", *lines)
+            lines=(
+                "what the next step would look at, the most promising first; guesses, until measured",
+                *lines,
+            )
             if lines
             else ("no mechanical skill applies to the head any more",),
             skills=tuple(skills),
@@ -219,12 +227,16 @@ class Evidence:
             kinds = [kind.value for kind in BottleneckKind]
             near = near_names(ref, [*kinds, *self._steering.vocabulary.spellings()])
             remedy = f"did you mean {' or '.join(near)}?" if near else unknown.remedy
-            raise UnknownNameError(f"nothing that can be explained is called {ref!r}", remedy=remedy) from None
+            raise UnknownNameError(
+                f"nothing that can be explained is called {ref!r}", remedy=remedy
+            ) from None
 
     def _limit(self, name: str) -> Explanation | None:
         """Return what is known of a limit, where that is one."""
         wanted = "_".join(name.lower().split()).replace("-", "_")
-        kinds = [kind for kind in BottleneckKind if kind.value == wanted or kind.value.startswith(f"{wanted}_")]
+        kinds = [
+            kind for kind in BottleneckKind if kind.value == wanted or kind.value.startswith(f"{wanted}_")
+        ]
         if not kinds:
             return None
         self._bench.ready()
@@ -246,7 +258,13 @@ class Evidence:
         limits = self.diagnosis(member).bottlenecks
         ids = list(dict.fromkeys(skill for topic in topics for skill in topic.skills))
         rows = sorted((self._row(context.library.get(i)) for i in ids), key=_promise)
-        lines: list[str] = []
+        applies = sum(row.state == "offered" for row in rows)
+        banned = sum(row.state == "banned" for row in rows)
+        lines = [
+            f"{' and '.join(dict.fromkeys(topic.name for topic in topics))}: {applies} of {len(rows)}"
+            f" skill{'s' if len(rows) != 1 else ''} can be applied to the head"
+            + (f", {banned} banned" if banned else "")
+        ]
         for row in rows[:_MOST_SKILLS]:
             own = [
                 p
@@ -276,7 +294,8 @@ class Evidence:
             and any(step.skill == skill.id for step in context.proposal(event.proposal).steps)
         ]
         won = sum(event.verdict.kind.value == "accepted" for event in judged)
-        fit, state, reason = 0.0, "not asked", ""
+        fit, reason = 0.0, ""
+        state: State = "not asked"
         if self._bench.state.baseline is not None:
             fit, state, reason = self._standing(skill)
         return SkillRow(
@@ -285,7 +304,7 @@ class Evidence:
             specialist=skill.specialist,
             mechanical=skill.mechanical,
             fit=fit,
-            state="banned" if banned else state,  # type: ignore[arg-type]
+            state="banned" if banned else state,
             reason=banned or reason,
             tried=len(judged),
             won=won,
@@ -293,7 +312,7 @@ class Evidence:
             text=skill.text,
         )
 
-    def _standing(self, skill: Skill) -> tuple[float, str, str]:
+    def _standing(self, skill: Skill) -> tuple[float, State, str]:
         """Return how well a skill fits the head, whether it applies, and why not."""
         self._bench.ready()
         member = self._bench.head

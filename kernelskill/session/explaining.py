@@ -91,6 +91,9 @@ def skill_lines(
     """Return what a skill is, whether it fits, and what came or would come of it."""
     skill = context.library.get(row.id)
     yield f"{skill.id}: {skill.title}"
+    if row.state == "banned":
+        yield f"  you do not want it: {row.reason}"
+        return
     yield f"  {_one_line(skill.summary)}"
     answered = [b for b in limits if b.kind in skill.triggers]
     if answered:
@@ -117,9 +120,7 @@ def pool_lines(context: RoundContext, base: str, skills: Sequence[str]) -> Itera
 
 
 def _prospects(row: SkillRow, offered: Sequence[Expected]) -> Iterator[str]:
-    if row.state == "banned":
-        yield f"  you do not want it: {row.reason}"
-    elif offered:
+    if offered:
         best = offered[0]
         low, high = best.span
         yield (
@@ -136,8 +137,8 @@ def _tried_lines(context: RoundContext, skill: str) -> Iterator[str]:
     found: list[Judged] = []
     for event in context.log.events:
         if isinstance(event, Judged) and not event.combined:
-            if any(step.skill == skill for step in context.proposal(event.proposal).steps):
-                found.append(event)
+            steps = context.proposal(event.proposal).steps
+            found += [event] if any(step.skill == skill for step in steps) else []
     for event in found[:_MOST_TRIED]:
         where = f"round {event.round}" if event.round else "by hand"
         yield f"  {where}: {event.label}: {event.verdict.kind.value.replace('_', ' ')}, {event.verdict.reason}"

@@ -44,6 +44,7 @@ class Session:
 
     def __init__(self, assembly: Assembly) -> None:
         self._assembly = assembly
+        self._status: tuple[int, SessionStatus] | None = None
 
     @cached_property
     def work(self) -> Work:
@@ -232,7 +233,10 @@ class Session:
 
     def status(self) -> SessionStatus:
         """Return where the session stands; costs nothing."""
-        return status_of(self._bench, self.settings)
+        known = len(self.context.log.events)
+        if self._status is None or self._status[0] != known:
+            self._status = (known, status_of(self._bench, self.settings))
+        return self._status[1].model_copy(update={"spend": self.context.spend()})
 
     def say(self, text: str) -> Said:
         """Take free text: a question is answered, a wish becomes rules.

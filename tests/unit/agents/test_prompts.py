@@ -95,7 +95,7 @@ def test_the_hash_covers_the_parts(folder: Path) -> None:
 def test_every_specialist_has_a_prompt() -> None:
     library = PromptLibrary.load()
     specialists = {path.name for path in data_folder("skills").iterdir() if path.is_dir()}
-    assert specialists | {"repair", "planner", "seeding"} == set(library.roles())
+    assert specialists | {"answer", "repair", "planner", "seeding"} == set(library.roles())
     with pytest.raises(UnknownNameError, match="memoir"):
         library.get("memoir")
 
