@@ -17,7 +17,7 @@ from kernelskill.runs import RunFolder, StopFlag, fold
 from kernelskill.schema.candidate import Candidate
 from kernelskill.schema.chat_event import Remeasured
 from kernelskill.schema.evaluation import Depth, Evaluation, Request
-from kernelskill.schema.event import Evaluated, Judged, Searched
+from kernelskill.schema.event import Answered, Asked, Evaluated, Judged, ModelFailed, Searched
 from kernelskill.schema.proposal import Proposal
 from kernelskill.schema.run import Budget, Member, Spend
 from kernelskill.schema.search import ParameterSearch
@@ -32,6 +32,9 @@ DIAGNOSES = "diagnoses"
 OFFERS = "offers"
 SLATES = "slates"
 SEARCHES = "searches"
+
+ANSWERS_SHARE = 0.5
+"""Of the device time left when a round begins, what is kept for a model's answers until they are there."""
 
 
 @dataclass
@@ -140,3 +143,26 @@ class RoundContext:
     def is_spent(self) -> bool:
         """Return whether a limit of time or evaluations is used up."""
         return exhausted(self.budget, self.spend()) is not None
+
+    def is_spent_for_now(self) -> bool:
+        """Return whether a limit is used up, or what a round may use before the answers it waits for are there."""
+        return exhausted(self.budget_for_now(), self.spend()) is not None
+
+    def budget_for_now(self) -> Budget:
+        """Return the limits, of device time only a part while a question of the round is open."""
+        whole = self.budget.device_seconds
+        if whole is None or not self._waits_for_answers():
+            return self.budget
+        number = self._round_under_way()
+        earlier = sum(e.seconds for e in self.log.events if isinstance(e, Evaluated) and e.round < number)
+        kept = max(0.0, whole - earlier) * ANSWERS_SHARE
+        return self.budget.model_copy(update={"device_seconds": whole - kept})
+
+    def _round_under_way(self) -> int:
+        return max((event.round for event in self.log.events), default=0)
+
+    def _waits_for_answers(self) -> bool:
+        number = self._round_under_way()
+        settled = {e.request for e in self.log.events if isinstance(e, (Answered, ModelFailed))}
+        asked = (e for e in self.log.events if isinstance(e, Asked) and e.round == number)
+        return any(event.request not in settled for event in asked)

@@ -137,7 +137,7 @@ def parameters(state: RoundState, runtime: Runtime[RoundContext]) -> RoundState:
         search.prefetch()
     pending: list[str] = []
     for identity in state["pending"]:
-        if identity not in searches or context.is_spent():
+        if identity not in searches or context.is_spent_for_now():
             pending.append(identity)
         else:
             pending.extend(searches[identity].run().goes_on)
@@ -159,7 +159,7 @@ def evaluator(state: RoundState, runtime: Runtime[RoundContext]) -> RoundState:
     for proposal in proposals:
         if context.stop.is_set:
             raise RunInterrupted("stopped between two evaluations")
-        if context.is_spent() and not (looked and proposal is proposals[0]):
+        if context.is_spent_for_now() and not (looked and proposal is proposals[0]):
             break
         evaluation = context.evaluation(proposal, depth="search")
         context.log.emit(outcomes.evaluated(state["round"], proposal, evaluation))

@@ -51,7 +51,7 @@ def allowance(context: RoundContext, number: int) -> int:
     Of a limited device time a part is left to the full stage. Only what was known when the round began
     counts, so that a round that was killed and taken up again comes to the same number.
     """
-    budget = context.budget.device_seconds
+    budget = context.budget_for_now().device_seconds
     if budget is None:
         return context.config.points
     earlier = [e.seconds for e in context.log.events if isinstance(e, Evaluated) and e.round < number]
@@ -257,7 +257,7 @@ class _Bench:
     def check(self, proposal: Proposal) -> Evaluation | None:
         if self.context.stop.is_set:
             raise RunInterrupted("stopped between two evaluations")
-        if self.context.is_spent():
+        if self.context.is_spent_for_now():
             return None
         request = self.context.request(proposal, depth="cheap")
         check = self.context.evaluator.evaluate(_check_of(request))
@@ -271,7 +271,7 @@ class _Bench:
     def time(self, proposal: Proposal) -> tuple[Evaluation, VerdictKind, float | None] | None:
         if self.context.stop.is_set:
             raise RunInterrupted("stopped between two evaluations")
-        if self.context.is_spent():
+        if self.context.is_spent_for_now():
             return None
         evaluation = self.context.evaluator.evaluate(self.context.request(proposal, depth="cheap"))
         self._log(proposal, evaluation, evaluation.detail)

@@ -42,7 +42,7 @@ def shortlist(
     for position, proposal in enumerate(proposals):
         if context.stop.is_set:
             raise RunInterrupted("stopped between two evaluations")
-        if context.is_spent():
+        if context.is_spent_for_now():
             break
         evaluation = context.evaluation(proposal, depth="cheap")
         brief = outcomes.evaluated(number, proposal, evaluation).model_copy(update={"depth": "cheap"})

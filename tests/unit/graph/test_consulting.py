@@ -199,6 +199,21 @@ def test_what_is_in_the_mailbox_is_waited_for_after_everything_else(made: Any, t
     assert [e.turn for e in of_kind(context, Ranked)] == [0, 1, 2]
 
 
+def test_device_time_is_kept_for_answers_that_are_not_there_yet(made: Any, tmp_path: Path) -> None:
+    box = tmp_path / "box"
+    context = with_model(made, Mailbox(box))
+    context.budget = context.budget.model_copy(update={"device_seconds": 1000.0})
+    with pytest.raises(AnswersWaiting):
+        made.run(context)
+    assert context.budget_for_now().device_seconds == pytest.approx(500.0)
+    (request,) = box.glob("memory-*.md")
+    (box / f"{request.stem}.answer.md").write_text(f"{change(RIGHT)}{END}\n")
+    context = with_model(made, Mailbox(box))
+    context.budget = context.budget.model_copy(update={"device_seconds": 1000.0})
+    rounds.run_rounds(context)
+    assert context.budget_for_now() == context.budget
+
+
 @pytest.mark.parametrize("kind", [Answered, Evaluated])
 def test_a_run_that_was_stopped_anywhere_goes_on_to_the_same_end(made: Any, kind: type) -> None:
     answers = [("memory", change(BROKEN)), ("repair", change(FASTER, "2"))]
