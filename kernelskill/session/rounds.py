@@ -6,15 +6,12 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any, cast
 
-from langgraph.checkpoint.sqlite import SqliteSaver
-
 from kernelskill.agents.profiler import diagnose_candidate
 from kernelskill.errors import RunInterrupted
 from kernelskill.evaluation.baseline import BaselineReport, establish_baseline
 from kernelskill.evaluation.judge import judge
 from kernelskill.graph import outcomes
 from kernelskill.graph.asking import model_is_spent
-from kernelskill.graph.build import build_round
 from kernelskill.graph.context import DIAGNOSES, MEMBERS, RoundContext
 from kernelskill.graph.predictions import observe
 from kernelskill.graph.state import initial_state
@@ -79,6 +76,11 @@ def run_round(context: RoundContext) -> None:
     Raises:
         RunInterrupted: The user asked to stop.
     """
+    # What a run is refused for is told before the graph's library is loaded: that takes longer than all else.
+    from langgraph.checkpoint.sqlite import SqliteSaver  # noqa: PLC0415
+
+    from kernelskill.graph.build import build_round  # noqa: PLC0415
+
     require_going(context)
     with SqliteSaver.from_conn_string(str(context.run.checkpoint)) as saver:
         graph = build_round(context.library.specialists(), saver, with_model=context.model is not None)
@@ -179,17 +181,25 @@ def _start_round(context: RoundContext, state: RunState) -> RoundStarted:
     return started
 
 
-def reason_to_stop(context: RoundContext, state: RunState) -> StopReason | None:
-    """Return why no further round should start, or None."""
+def reason_to_stop(
+    context: RoundContext, state: RunState, *, since: RunState | None = None
+) -> StopReason | None:
+    """Return why no further round should start, or None.
+
+    Args:
+        context: The run.
+        state: What it came to.
+        since: The same with the rounds that count, where those before do not.
+    """
     best = context.member(state.best)
     if state.rounds and model_is_spent(context):
         return "model_budget"
     return stop_reason(
         context.budget,
         context.spend(),
-        state,
+        since or state,
         roof_fraction=_roof_fraction(context, best.evaluation),
-        offered=_offered(context, state),
+        offered=_offered(context, state) if since is None or since.rounds else None,
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from kernelskill.errors import UsageError
-from kernelskill.graph.closing import close_round
 from kernelskill.graph.context import MEMBERS, PROPOSALS, RoundContext
 from kernelskill.report.view import roof_at
 from kernelskill.runs import RunState, fold
@@ -95,6 +94,8 @@ class Workbench:
             return
         self.ready()
         self.context.log.emit(Note(round=opened.round, text=f"round {opened.round} ended early: {why}"))
+        from kernelskill.graph.closing import close_round  # noqa: PLC0415 - loads the graph's library
+
         close_round(self.context, opened)
 
     def known(self, digest: str) -> bool:
