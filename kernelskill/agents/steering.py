@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from math import prod
 
 from kernelskill.agents.families import Family
@@ -88,7 +90,7 @@ class Steering:
                     banned.pop(word, None)
         for word, rule in banned.items():
             if _count(made, word) > _count(base, word):
-                return f"it adds {word.rstrip('*')}; {asked_for(rule)}"
+                return f"it adds {word.strip('*.')}; {asked_for(rule)}"
         return self._touched(base, made, [rule for rule in rules if rule.kernels and not rule.skills])
 
     def shift(self, proposal: Proposal) -> float:
@@ -238,14 +240,28 @@ def _with_value(step: Step, name: str, value: str) -> Step:
 
 
 def _count(candidate: Candidate, word: str) -> int:
+    """Return how often a word stands in a candidate; one with a dot is looked for in strings, as of `asm`."""
     found = 0
     for file in candidate.files:
-        for token in tokens(file.text):
-            if token.kind is TokenKind.STRING:
-                found += word.rstrip("*") in token.text
-            else:
-                found += fnmatchcase(token.text, word)
+        names, strings = _words_of(file.text)
+        if "." in word:
+            found += sum(text.count(word.rstrip("*")) for text in strings)
+        else:
+            found += sum(times for name, times in names.items() if fnmatchcase(name, word))
     return found
+
+
+@lru_cache(maxsize=256)
+def _words_of(text: str) -> tuple[Counter[str], tuple[str, ...]]:
+    """Return how often every name stands in a source, and its strings."""
+    names: Counter[str] = Counter()
+    strings = []
+    for token in tokens(text):
+        if token.kind is TokenKind.STRING:
+            strings.append(token.text)
+        elif token.kind is TokenKind.IDENTIFIER:
+            names[token.text] += 1
+    return names, tuple(strings)
 
 
 def _kernel_texts(candidate: Candidate) -> dict[str, str]:

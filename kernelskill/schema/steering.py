@@ -38,7 +38,8 @@ class Rule(Record):
     measure: Literal["side", "product"] = "side"
     """Whether a range of `16x16` speaks of each side, or of both together."""
     words: tuple[str, ...] = ()
-    """Words of the source that a change may not add where this is banned; `*` stands for any ending."""
+    """Names that a change may not add where this is banned; `*` stands for any ending. One with a dot is looked
+    for in strings, where `asm` is written."""
     text: str
     """What the user wrote."""
 

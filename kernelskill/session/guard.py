@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from kernelskill.evaluation.base import Evaluator
+from kernelskill.evaluation.forecasts import Forecast, Forecasting
 from kernelskill.schema.candidate import Candidate
 from kernelskill.schema.device import Conditions, Evidence, Gpu
 from kernelskill.schema.evaluation import Evaluation, Request
@@ -16,8 +16,9 @@ from kernelskill.source.edits import unified_diff
 
 def guarded(inner: Evaluator, borders: Borders, original: Candidate) -> GuardedEvaluator:
     """Return an evaluator that asks first; it can do what the other one can."""
-    kind = GuardedForecaster if hasattr(inner, "forecasts") else GuardedEvaluator
-    return kind(inner, borders, original)
+    if isinstance(inner, Forecasting):
+        return GuardedForecaster(inner, inner, borders, original)
+    return GuardedEvaluator(inner, borders, original)
 
 
 class GuardedEvaluator:
@@ -111,9 +112,14 @@ class GuardedEvaluator:
 class GuardedForecaster(GuardedEvaluator):
     """The same for an evaluator that can tell times before the device looks; that runs code as well, elsewhere."""
 
-    def forecasts(self, candidates: Sequence[Candidate]) -> dict[str, Any]:
+    def __init__(
+        self, inner: Evaluator, forecasting: Forecasting, borders: Borders, original: Candidate
+    ) -> None:
+        super().__init__(inner, borders, original)
+        self._forecasting = forecasting
+
+    def forecasts(self, candidates: Sequence[Candidate]) -> dict[str, Forecast]:
         """Return the forecasts of candidates by their digests."""
         for candidate in candidates:
             self._agree(candidate)
-        found: dict[str, Any] = getattr(self._inner, "forecasts")(candidates)  # noqa: B009 - not every one can
-        return found
+        return self._forecasting.forecasts(candidates)

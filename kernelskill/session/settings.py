@@ -104,7 +104,7 @@ class Settings:
             ConfigError: The new limit cannot be used.
         """
         config = self._bench.context.config
-        names = [name for name in _OF_REASON[reason] if getattr(config, LIMITS[name]) is not None]
+        names = [name for name in _OF_REASON.get(reason, ()) if getattr(config, LIMITS[name]) is not None]
         if lift:
             self.set_budget(**dict.fromkeys(names))
         elif given:

@@ -2,30 +2,23 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass
-from math import exp
 
 from kernelskill.agents.steering import Steering, describe
 from kernelskill.errors import UnknownNameError, UsageError
-from kernelskill.graph.context import MEMBERS, SLATES
+from kernelskill.graph.context import MEMBERS
 from kernelskill.graph.learning import stated_preferences
 from kernelskill.registry import near_names
-from kernelskill.report import figures
 from kernelskill.schema import chat_event
-from kernelskill.schema.event import Judged, Ranked
-from kernelskill.schema.proposal import Slate
+from kernelskill.schema.event import Ranked
 from kernelskill.schema.steering import Action, Rule
 from kernelskill.session.records import Preferred, RuleView, ShownProposal, Steered, SteeringNames, Unknown
-from kernelskill.session.tree import tree
+from kernelskill.session.shown import find_proposal, shown_in
 from kernelskill.session.vocabulary import Topic, Vocabulary, vocabulary_of
 from kernelskill.session.wording import Wish, read_wish
 from kernelskill.session.workbench import Workbench
 from kernelskill.source.unit import SourceUnit
 
-_NAME = re.compile(r"p?(\d+)\.(\d+)")
-_SHORT_NAME = re.compile(r"p?(\d+)")
 _LONGEST = 4000
 
 
@@ -100,7 +93,7 @@ class SteeringDesk:
         Raises:
             UsageError: There is none.
         """
-        return tuple(shown for shown, _, _ in self._shown(number))
+        return tuple(named.shown for named in shown_in(self._bench.context, number))
 
     def prefer(self, better: str, worse: str) -> Preferred:
         """Say that one shown proposal is better than another; the policy learns from it.
@@ -113,7 +106,8 @@ class SteeringDesk:
             UnknownNameError: No proposal is called so.
             UsageError: They are of different rounds, or the same.
         """
-        first, second = self._find(better), self._find(worse)
+        context = self._bench.context
+        first, second = find_proposal(context, better), find_proposal(context, worse)
         if first.slate != second.slate:
             raise UsageError(
                 f"{first.shown.name} and {second.shown.name} were not offered together",
@@ -137,7 +131,7 @@ class SteeringDesk:
         Raises:
             UnknownNameError: None is called so.
         """
-        return self._find(name).shown
+        return find_proposal(self._bench.context, name).shown
 
     def preferences(self) -> tuple[Preferred, ...]:
         """Return every stated preference, the oldest first."""
@@ -147,7 +141,7 @@ class SteeringDesk:
             ranked = next(
                 e for e in self._bench.context.log.events if isinstance(e, Ranked) and e.slate == event.slate
             )
-            by_id = {identity: shown for shown, _, identity in self._shown(ranked.round)}
+            by_id = {named.identity: named.shown for named in shown_in(self._bench.context, ranked.round)}
             found.append(Preferred(better=by_id[event.better], worse=by_id[event.worse]))
         return tuple(found)
 
@@ -264,56 +258,6 @@ class SteeringDesk:
         units = [SourceUnit.parse(file.text, file.path) for c in candidates for file in c.files]
         return tuple(dict.fromkeys(kernel.name for unit in units for kernel in unit.kernels))
 
-    def _shown(self, number: int | None) -> list[tuple[ShownProposal, str, str]]:
-        """Return the proposals of a round with the slate and the id of each."""
-        context = self._bench.context
-        ranked = [e for e in context.log.events if isinstance(e, Ranked)]
-        wanted = number if number is not None else max((e.round for e in ranked), default=0)
-        slates = [e.slate for e in ranked if e.round == wanted]
-        if not slates:
-            where = f"round {number} has no proposals" if number is not None else "nothing was proposed yet"
-            raise UsageError(where, remedy="run a round first: step")
-        judged = {e.proposal: e for e in context.log.events if isinstance(e, Judged)}
-        numbers = {node.digest: node.number for node in tree(context)}
-        found: list[tuple[ShownProposal, str, str]] = []
-        for slate in slates:
-            for row in context.run.get(SLATES, slate, Slate).ranked:
-                proposal, event = context.proposal(row.proposal), judged.get(row.proposal)
-                shown = ShownProposal(
-                    name=f"p{wanted}.{len(found) + 1}",
-                    label=proposal.label,
-                    specialist=proposal.specialist,
-                    mean=exp(row.mean),
-                    chosen=row.chosen,
-                    outcome=_outcome(event) if event else ("searched" if row.chosen else ""),
-                    number=numbers.get(proposal.candidate.digest),
-                    skills=tuple(dict.fromkeys(step.skill for step in proposal.steps)),
-                )
-                found.append((shown, slate, row.proposal))
-        return found
-
-    def _find(self, name: str) -> _Named:
-        wanted = name.strip().lower()
-        match = _NAME.fullmatch(wanted)
-        short = _SHORT_NAME.fullmatch(wanted)
-        known: list[tuple[ShownProposal, str, str]] = []
-        if match or short:
-            known = self._shown(int(match[1]) if match else None)
-            place = int(match[2]) if match else int(short[1]) if short else 0
-            if 0 < place <= len(known):
-                return _Named(*known[place - 1])
-        span = f"{known[0][0].name} to {known[-1][0].name}" if known else "for example p1.2"
-        raise UnknownNameError(f"no proposal is called {name!r}", remedy=f"proposals are called {span}")
-
-
-@dataclass(frozen=True)
-class _Named:
-    """A proposal that was named."""
-
-    shown: ShownProposal
-    slate: str
-    identity: str
-
 
 def _rules(wish: Wish, text: str) -> list[Rule]:
     """Return the rules of one wish; several topics are one rule, except where each has parameters of its own."""
@@ -367,13 +311,6 @@ def _is_declined(rule: Rule, steering: Steering) -> bool:
         return any(steering.declines("", kernel) for kernel in rule.kernels)
     places = rule.kernels or ("",)
     return any(steering.declines(skill, kernel) for skill in rule.skills for kernel in places)
-
-
-def _outcome(event: Judged) -> str:
-    verdict = event.verdict
-    if verdict.speedup is None:
-        return f"{verdict.kind.value}: {verdict.reason}"
-    return f"{verdict.kind.value}, {figures.speedup(verdict.speedup, verdict.evidence)} over its base"
 
 
 def _view(rule: Rule) -> RuleView:

@@ -67,7 +67,26 @@ def read_wish(text: str, vocabulary: Vocabulary) -> Reading:
         wishes += done.wishes
         unknown += done.unknown
         before = done
-    return Reading(tuple(wishes), tuple(dict.fromkeys(part for part in unknown if part.strip())))
+    return Reading(tuple(_joined(wishes)), tuple(dict.fromkeys(part for part in unknown if part.strip())))
+
+
+def _joined(wishes: Sequence[Wish]) -> list[Wish]:
+    """Return wishes with one `only` for all that were uttered together: a later one would replace it."""
+    joined: list[Wish] = []
+    for wish in wishes:
+        alike = next(
+            (w for w in joined if w.action == "only" == wish.action and _kind(w) == _kind(wish)), None
+        )
+        if alike is None:
+            joined.append(wish)
+        else:
+            both = Wish("only", (*alike.topics, *wish.topics), alike.kernels)
+            joined[joined.index(alike)] = both
+    return joined
+
+
+def _kind(wish: Wish) -> tuple[bool, tuple[str, ...]]:
+    return any(topic.kernels for topic in wish.topics), wish.kernels
 
 
 @dataclass(frozen=True)

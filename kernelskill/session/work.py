@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from kernelskill.errors import HarnessError, RunInterrupted, UsageError
 from kernelskill.evaluation.judge import judge
 from kernelskill.graph import outcomes
@@ -170,12 +172,10 @@ class Work:
     def _reason(self, begun: int) -> str:
         """Return the limit of rounds, patience or roof that is reached since a call began."""
         context, state = self._bench.context, self._bench.state
-        limit = begun + max(1, context.config.rounds)
-        budget, context.budget = context.budget, context.budget.model_copy(update={"rounds": limit})
-        try:
-            return rounds.reason_to_stop(context, state) or ""
-        finally:
-            context.budget = budget
+        done = state.rounds - begun
+        # What earlier calls brought, or did not, is no reason: whoever asks again wants to see it tried.
+        since = replace(state, rounds=done, rounds_without_gain=min(state.rounds_without_gain, done))
+        return rounds.reason_to_stop(context, state, since=since) or ""
 
     def _spent(self) -> str:
         """Return the budget that is used up, unless the user lets it be passed."""
