@@ -1,5 +1,6 @@
 # make demo   install what is needed and optimise a real kernel (no GPU, CUDA or key needed)
 # make test   install what is needed and run every check and test
+# make unit   the fast tests alone
 
 PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
   command -v $$p >/dev/null 2>&1 && $$p -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))' 2>/dev/null \
@@ -13,7 +14,10 @@ comma := ,
 DEMO ?= matmul
 DEMO_OUT ?= out/demo
 
-.PHONY: demo test check lint unit clean
+# Programs that the tests start need not compile our modules each time, even where Python was told to keep no bytecode.
+BYTECODE = $(BIN)/python -m compileall -q kernelskill skills tests/flow tests/fakes
+
+.PHONY: demo test lint unit clean
 
 demo: $(VENV)/.installed
 	@rm -rf $(DEMO_OUT)
@@ -21,7 +25,8 @@ demo: $(VENV)/.installed
 	  --device emulated --rounds 1 --out $(DEMO_OUT)
 
 test: $(VENV)/.installed-dev lint
-	$(BIN)/pytest -n 2 --dist loadfile --durations=25
+	@$(BYTECODE)
+	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder --durations=25
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
@@ -30,7 +35,8 @@ lint: $(VENV)/.installed-dev
 	$(BIN)/lint-imports
 
 unit: $(VENV)/.installed-dev
-	$(BIN)/pytest -n 2 tests/unit
+	@$(BYTECODE)
+	$(BIN)/pytest -n 2 --dist worksteal tests/unit
 
 $(VENV)/bin/python:
 	@test -n "$(PYTHON)" || { echo "make: Python 3.11, 3.12 or 3.13 is needed; give it with PYTHON=..." >&2; exit 3; }

@@ -45,6 +45,18 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ[variable] = str(home / name)
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the files that take longest, so that no worker is left alone with one at the end."""
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    here = Path(__file__).parent
+
+    def place(item: pytest.Item) -> tuple[bool, bool]:
+        return item.path not in slow, not item.path.is_relative_to(here / "flow")
+
+    items.sort(key=place)
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
     missing = _missing(item)
     if missing and item.config.getoption("--require-gpu"):

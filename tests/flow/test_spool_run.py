@@ -12,6 +12,7 @@ import pytest
 from tests.flow.processes import adopt_orphans, kill, no_descendants_left, until
 from tests.flow.small_task import (
     COMMAND,
+    SETTINGS,
     environment,
     evaluation_files,
     kernelskill,
@@ -23,6 +24,8 @@ from tests.flow.small_task import (
 )
 
 pytestmark = pytest.mark.slow
+SMALL = SETTINGS.replace("slate = 3", "slate = 2").replace("points = 2", "points = 1")
+"""Every turn starts two programs; two rounds of two proposals have all kinds of jobs."""
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +33,7 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The task and a run on this machine in `out`."""
     adopt_orphans()
     folder = tmp_path_factory.mktemp("spool")
-    write_task(folder)
+    write_task(folder, settings=SMALL)
     optimised("run", "kernel.cu", "-t", "test.py", "-q", "--no-learn", "--out", "out", cwd=folder)
     return folder
 
