@@ -12,6 +12,7 @@ from kernelskill import __version__
 from kernelskill.cli import (
     bench_command,
     ceilings_command,
+    chat_command,
     check_command,
     doctor_command,
     evaluator_command,
@@ -61,6 +62,7 @@ app.command("run")(run_command.run)
 app.command("resume")(run_command.resume)
 app.command("report")(run_command.report)
 app.command("check")(check_command.check)
+app.command("chat")(chat_command.chat)
 app.command("profile")(profile_command.profile)
 app.command("init")(init_command.init)
 app.command("doctor")(doctor_command.doctor)

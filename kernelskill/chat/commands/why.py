@@ -1,0 +1,26 @@
+"""`why [what]`: the evidence for a change or a bottleneck."""
+
+from __future__ import annotations
+
+from kernelskill.chat import views
+from kernelskill.chat.arguments import Argument, Values
+from kernelskill.chat.context import ChatContext
+from kernelskill.chat.registry import Command
+from kernelskill.chat.reply import Reply, reply
+
+
+def run(chat: ChatContext, values: Values) -> Reply:
+    """Explain from the evidence."""
+    with chat.working("looking at the evidence"):
+        found = chat.session.evidence.why(values.text("what"))
+    return reply(found, *views.explanation(found), failed=not found.understood)
+
+
+COMMAND = Command(
+    "why",
+    "Show the evidence for a change, a bottleneck or a skill; without a name, what limits the head.",
+    "look",
+    run,
+    arguments=(Argument("what", "A candidate, a proposal (p2.1), a limit, a skill, or a question.", "text"),),
+    examples=("/why", "/why 3", "/why coalescing", "/why p1.2"),
+)
