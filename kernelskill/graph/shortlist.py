@@ -14,7 +14,7 @@ from kernelskill.schema.proposal import Proposal
 
 MOST_FULL = 3
 """Candidates of a round's slate that get a full evaluation."""
-LEAST_SHARE = 0.5
+LEAST_SHARE = 0.8
 """Of the best one's ln(speedup): who brings less is passed over."""
 
 

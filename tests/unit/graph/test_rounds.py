@@ -196,7 +196,7 @@ def test_the_values_of_a_chain_are_searched_together(shop: Callable[..., Any]) -
 
 def test_of_limited_device_time_the_best_alone_get_a_full_evaluation(shop: Callable[..., Any]) -> None:
     made = shop(slate=4, points=0, budget_s=1000.0)
-    for name, ms in (("a", 0.9), ("b", 0.3), ("c", 1.4), ("d", 0.4)):
+    for name, ms in (("a", 0.9), ("b", 0.3), ("c", 1.4), ("d", 0.35)):
         made.skill(f"compute/{name}", "/* plain */", f"/* {name} */", ms)
     context = made.run(made.context())
     evaluated = of_kind(context, Evaluated)
@@ -251,7 +251,7 @@ def test_the_points_of_a_family_are_tried_in_the_order_of_their_forecasts(shop: 
 
 def test_the_best_of_a_brief_look_is_evaluated_though_the_budget_is_spent(shop: Callable[..., Any]) -> None:
     made = shop(slate=3, points=0, budget_s=1000.0)
-    for name, ms in (("a", 0.9), ("b", 0.3), ("c", 0.4)):
+    for name, ms in (("a", 0.9), ("b", 0.3), ("c", 0.35)):
         made.skill(f"compute/{name}", "/* plain */", f"/* {name} */", ms)
     first = made.context()
     rounds.establish(first, made.original)
@@ -263,7 +263,7 @@ def test_the_best_of_a_brief_look_is_evaluated_though_the_budget_is_spent(shop: 
 
 def test_a_round_with_a_brief_look_goes_on_where_it_was_stopped(shop: Callable[..., Any]) -> None:
     made = shop(slate=3, points=0, budget_s=1000.0)
-    for name, ms in (("a", 0.9), ("b", 0.3), ("c", 0.4)):
+    for name, ms in (("a", 0.9), ("b", 0.3), ("c", 0.35)):
         made.skill(f"compute/{name}", "/* plain */", f"/* {name} */", ms)
     whole = made.run(made.context("whole"))
     for _ in range(4):
