@@ -140,7 +140,11 @@ def describe(rule: Rule) -> str:
     where = f" in {_named_kernels(rule)}" if rule.kernels and rule.skills else ""
     match rule.action:
         case "ban":
-            return f"no change of {topic}" if not rule.skills else f"nothing that uses {topic}{where}"
+            return (
+                f"no change of {topic}"
+                if rule.kernels and not rule.skills
+                else f"nothing that uses {topic}{where}"
+            )
         case "allow":
             return f"{topic} may be used again{where}"
         case "only":

@@ -210,6 +210,9 @@ class SteeringDesk:
         kept: list[Rule] = []
         notes: list[str] = []
         for rule in rules:
+            if rule.action in ("only", "prefer", "later") and not (rule.skills or rule.kernels):
+                notes.append(f"no skill of this run is about {rule.topic}, so that changes nothing")
+                continue
             if rule.action != "allow":
                 kept.append(rule)
                 continue
@@ -230,7 +233,7 @@ class SteeringDesk:
         notes = []
         mechanical = [skill.id for skill in context.library.all() if skill.mechanical]
         if rules and mechanical and all(steering.declines(skill) for skill in mechanical):
-            notes.append("nothing is left that may be tried; allow something, or forget a rule")
+            notes.append("nothing is left that may be tried; allow something, or take a rule back")
         for rule in rules:
             if rule.action in ("prefer", "larger", "smaller") and rule.skills:
                 reasons = [steering.declines(skill) for skill in rule.skills]

@@ -10,7 +10,7 @@ from typing import Any
 from kernelskill.evaluation.seeds import SeedFile
 from kernelskill.session import Session
 from kernelskill.session.assemble import Assembly
-from kernelskill.session.borders import Asker, BorderAnswer, Borders, BorderQuestion
+from kernelskill.session.borders import Asker, BorderAnswer, BorderQuestion, Borders
 from kernelskill.session.guard import guarded
 from kernelskill.session.user_file import opened
 from tests.unit.graph.shop import Shop

@@ -28,7 +28,10 @@ def test_the_tree_holds_everything_that_was_judged(shop: Callable[..., Shop]) ->
     assert (done.round, done.rounds, done.finished, done.stopped) == (1, 1, True, "")
     assert [node.parent for node in nodes] == [None, *[0] * (len(nodes) - 1)]
     (head,) = [node for node in nodes if node.is_head]
-    assert head == done.head and head.is_best and head.on_line and head.label.startswith("shared_tile")
+    assert head == done.head
+    assert head.is_best
+    assert head.on_line
+    assert head.label.startswith("shared_tile")
     assert head.speedup == pytest.approx(2.0, rel=0.1)
     assert [node.digest for node in nodes if node.verdict == "accepted"] == [n.digest for n in done.accepted]
     assert session.history.best().faster is None
@@ -38,11 +41,25 @@ def test_candidates_go_by_many_names(shop: Callable[..., Shop]) -> None:
     session = session_of(stocked(shop))
     session.work.step()
     head = session.history.node("head")
-    for name in ("", "best", "HEAD", f"#{head.number}", str(head.number), head.digest[:8], "fastest", "head~0"):
+    for name in (
+        "",
+        "best",
+        "HEAD",
+        f"#{head.number}",
+        str(head.number),
+        head.digest[:8],
+        "fastest",
+        "head~0",
+    ):
         assert session.history.node(name) == head
     for name in ("original", "0", "parent", "head~1", "head~", "head^", session.history.tree()[0].digest):
         assert session.history.node(name).number == 0
-    for name, remedy in (("haed", "head"), ("99", "from 0 to"), ("abcdef123", "give a number"), ("#", "give")):
+    for name, remedy in (
+        ("haed", "head"),
+        ("99", "from 0 to"),
+        ("abcdef123", "give a number"),
+        ("#", "give"),
+    ):
         with pytest.raises(UnknownNameError) as caught:
             session.history.node(name)
         assert remedy in caught.value.remedy
@@ -56,7 +73,12 @@ def test_undo_moves_the_head_and_destroys_nothing(shop: Callable[..., Shop]) -> 
     won = session.work.step().head
     before = session.history.tree()
     moved = session.history.undo()
-    assert (moved.before.digest, moved.after.number, moved.can_undo, moved.can_redo) == (won.digest, 0, False, True)
+    assert (moved.before.digest, moved.after.number, moved.can_undo, moved.can_redo) == (
+        won.digest,
+        0,
+        False,
+        True,
+    )
     assert any(f"#{won.number}" in note for note in moved.notes)
     assert [node.digest for node in session.history.tree()] == [node.digest for node in before]
     assert session.history.best().faster is not None
@@ -78,7 +100,8 @@ def test_rounds_start_from_where_the_user_went(shop: Callable[..., Shop]) -> Non
     session.work.step()
     finished = [e for e in session.context.log.events if isinstance(e, RoundFinished)]
     assert finished[-1].result.base == slower.digest
-    assert session.history.node().on_line and session.history.node(str(slower.number)).on_line
+    assert session.history.node().on_line
+    assert session.history.node(str(slower.number)).on_line
 
 
 def test_a_gain_after_undo_ends_redo(shop: Callable[..., Shop]) -> None:
@@ -98,7 +121,9 @@ def test_a_text_of_ones_own_is_checked_like_any_other(shop: Callable[..., Shop])
     session.work.step()
     pinned = session.history.pin(MINE)
     assert (pinned.accepted, pinned.moved, pinned.status, pinned.known) == (True, True, "accepted", False)
-    assert pinned.node.origin == "user" and pinned.node.is_head and pinned.node.round == 0
+    assert pinned.node.origin == "user"
+    assert pinned.node.is_head
+    assert pinned.node.round == 0
     assert session.history.show().text == MINE
     assert session.history.pin(MINE).known
     wrong = session.history.pin(MINE.replace("right", "tail"))
@@ -133,7 +158,8 @@ def test_what_cannot_be_used_is_said(shop: Callable[..., Shop], text: str, reaso
     session = session_of(stocked(shop))
     session.work.baseline()
     pinned = session.history.pin(text)
-    assert not pinned.accepted and reason in pinned.reason
+    assert not pinned.accepted
+    assert reason in pinned.reason
     assert session.history.node().number == 0
     judged = [e for e in session.context.log.events if isinstance(e, Judged)]
     assert [e.round for e in judged] == [0]
@@ -174,5 +200,6 @@ def test_an_open_round_ends_with_what_it_has_before_the_head_moves(shop: Callabl
     again.work.baseline()
     again.history.pin(MINE)
     state = fold(again.context.log.events)
-    assert state.open_round is None and state.rounds == 1
+    assert state.open_round is None
+    assert state.rounds == 1
     assert again.work.step().round == 2
