@@ -29,7 +29,7 @@ from kernelskill.evaluation.time_stage import TimeStage
 from kernelskill.evaluation.timing import TimingRules
 from kernelskill.evaluation.trials import TrialSource, ValueSource
 from kernelskill.evaluation.twins import TimedPrograms, are_twins, evaluation_of_twin
-from kernelskill.evaluation.user_baseline import time_user_baseline
+from kernelskill.evaluation.user_baseline import ready_user_baseline, time_user_baseline
 from kernelskill.evaluation.workshop import Workshop
 from kernelskill.events import Clock
 from kernelskill.schema.base import canonical_json, sha256_text
@@ -305,6 +305,8 @@ class LocalEvaluator:
         baseline: tuple[Timing, ...] = ()
         reasons: tuple[str, ...] = ()
         if request.candidate == self.original and report.status is Status.PASSED:
+            with self._watch("data", seconds):
+                ready_user_baseline(self.task, self._values, pool, self.evidence)
             with self._hold("library", seconds):
                 baseline, reasons = time_user_baseline(self.task, self._values, pool, self.evidence)
         evaluation = with_times(check, report).model_copy(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from statistics import median
 from typing import Protocol, runtime_checkable
 
@@ -19,8 +20,18 @@ from kernelskill.tasks.description import BaselineTiming
 class BaselineSource(Protocol):
     """A test process that can run `baseline()`."""
 
+    def ready_baseline(self, case: int, seed: int) -> None:
+        """Do what needs no GPU."""
+
     def baseline(self, case: int, seed: int) -> BaselineTiming:
         """Time it on this process's GPU."""
+
+
+def ready_user_baseline(task: Task, values: object, pool: SeedPool, evidence: Evidence) -> None:
+    """Do what `baseline()` of the first timed case needs, before the device is held; it will tell what fails."""
+    if task.has_baseline and evidence == "measured" and isinstance(values, BaselineSource):
+        with suppress(TaskError):
+            values.ready_baseline(task.timed_cases[0].index, pool.seeds[0])
 
 
 def time_user_baseline(

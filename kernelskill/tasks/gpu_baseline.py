@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 import statistics
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 import numpy as np
@@ -38,18 +38,31 @@ class _Library(Protocol):
     def sample_ms(self, call: Callable[[], Any]) -> float: ...
 
 
-def time_baseline(test: TestFile, case: int, seed: int) -> BaselineTiming:
-    """Run and time `baseline` on fresh inputs of a case.
+def ready_baseline(test: TestFile, case: int, seed: int) -> Mapping[str, Any]:
+    """Import the library of `baseline` and return fresh inputs of a case; the GPU is not touched yet.
+
+    Raises:
+        TaskError: test.py has no baseline, or its library is missing.
+    """
+    _import(_wanted(_function(test)))
+    given: Mapping[str, Any] = test.make_inputs(case, seed)
+    return given
+
+
+def time_baseline(test: TestFile, case: int, given: Mapping[str, Any]) -> BaselineTiming:
+    """Run and time `baseline` on inputs of a case.
+
+    Args:
+        test: Has a baseline.
+        case: Number of the case.
+        given: What `ready_baseline` returned for it.
 
     Raises:
         TaskError: test.py has no baseline, or its library or a GPU is missing.
     """
-    function = test.names.get("baseline")
-    if not isinstance(function, types.FunctionType):
-        raise TaskError("test.py defines no baseline")
+    function = _function(test)
     library = _open(_wanted(function))
     note = disagreement(test, lambda inputs: {name: _moved(library, v) for name, v in inputs.items()})
-    given = test.make_inputs(case, seed)
     inputs = {name: _moved(library, value) for name, value in given.items()}
     call = test.baseline(case, inputs)
     for _ in range(WARM_UP):
@@ -79,13 +92,24 @@ def _wanted(function: types.FunctionType) -> str:
     return "torch" if "torch" in names | modules else "cupy"
 
 
-def _open(name: str) -> _Library:
+def _function(test: TestFile) -> types.FunctionType:
+    function = test.names.get("baseline")
+    if not isinstance(function, types.FunctionType):
+        raise TaskError("test.py defines no baseline")
+    return function
+
+
+def _import(name: str) -> types.ModuleType:
     try:
-        module = importlib.import_module(name)
+        return importlib.import_module(name)
     except ImportError as error:
         raise TaskError(
             f"baseline needs {name}: {error}", remedy=f"install {name} or remove baseline"
         ) from None
+
+
+def _open(name: str) -> _Library:
+    module = _import(name)
     return _Torch(module) if name == "torch" else _CuPy(module)
 
 

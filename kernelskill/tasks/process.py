@@ -133,6 +133,15 @@ class TestProcess:
         answer = self._ask({"do": "trace", "case": case, "parameters": parameters}, "launch")
         return [_tuples(node) for node in answer] if answer is not None else None
 
+    def ready_baseline(self, case: int, seed: int) -> None:
+        """Import what the user's `baseline` needs and make its inputs, before the GPU is held for it.
+
+        Raises:
+            TaskError: The inputs cannot be made, or the library is missing.
+        """
+        message = {"do": "ready_baseline", "case": case, "seed": seed}
+        self._ask(message, f"baseline in CASES[{case}]")
+
     def baseline(self, case: int, seed: int) -> BaselineTiming:
         """Time the user's `baseline` on this process's GPU with events.
 
