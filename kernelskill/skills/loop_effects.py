@@ -110,10 +110,20 @@ def _refuse_memory(
         raise SkillRefused(f"function {function.name!r} may access memory")
 
 
+def _is_of_extremes(unit: SourceUnit, node: Node) -> bool:
+    """Whether a call, or its list of arguments, is one of CUDA's own `min` and `max`."""
+    call = node.parent if node.type == "argument_list" else node
+    function = call.child_by_field_name("function") if call is not None else None
+    name = unit.text_of(function) if function is not None else ""
+    return name in ("min", "max") and all(own.name != name for own in (*unit.functions, *unit.kernels))
+
+
 def is_invariant(unit: SourceUnit, kernel: KernelDef, node: Node, span: Span) -> bool:
     """Whether an expression of plain variables has one value all through a range of the kernel."""
     flow = flow_of(unit, kernel)
     for entry in walk(node):
+        if entry.type in ("call_expression", "argument_list") and _is_of_extremes(unit, entry):
+            continue
         if entry.is_named and entry.type not in _SIMPLE and entry.type != "comment":
             return False
         if entry.type != "identifier":

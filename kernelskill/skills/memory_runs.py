@@ -57,7 +57,7 @@ class Run:
 
 
 @dataclass(frozen=True)
-class _Turns:
+class Turns:
     """The loop variable's first value, and one that no turn goes beyond."""
 
     first: str
@@ -93,7 +93,7 @@ def run_of(unit: SourceUnit, kernel: KernelDef, loop: Loop, access: Access) -> R
     if factor is None or access.node.type != "subscript_expression":
         raise SkillRefused(f"{where} is not linear in {loop.variable!r}")
     _refuse_narrow(unit, kernel, access, uses)
-    turns = _turns(unit, kernel, loop)
+    turns = turns_of(unit, kernel, loop)
     order = Order.EITHER
     if factor.value is not None and factor.value != 0:
         # A loop that starts by the thread is counted in turns, any other by its variable.
@@ -150,7 +150,7 @@ def _refuse_narrow(unit: SourceUnit, kernel: KernelDef, access: Access, uses: li
             node, parent = parent, parent.parent
 
 
-def _turns(unit: SourceUnit, kernel: KernelDef, loop: Loop) -> _Turns:
+def turns_of(unit: SourceUnit, kernel: KernelDef, loop: Loop) -> Turns:
     """Return the values between which a loop's variable stays.
 
     Raises:
@@ -183,7 +183,7 @@ def _turns(unit: SourceUnit, kernel: KernelDef, loop: Loop) -> _Turns:
     if start.type == "number_literal" and loop.start_value is not None:
         first = str(loop.start_value)
         wide_first = first if loop.start_value == 0 else f"{first}LL"
-    return _Turns(first, last, wide_first, wide_last, rising)
+    return Turns(first, last, wide_first, wide_last, rising)
 
 
 def _direction(unit: SourceUnit, kernel: KernelDef, loop: Loop) -> bool:

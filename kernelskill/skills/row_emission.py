@@ -9,13 +9,15 @@ from kernelskill.skills.block_results import WORDS, block_result_function
 from kernelskill.skills.common_end import after_comment
 from kernelskill.skills.coverage import ceiling_text
 from kernelskill.skills.device_code import fresh_name, place_before
+from kernelskill.skills.kept_launches import kernel_copy, write_choice
 from kernelskill.skills.launch_edits import components_of, edit_sets, write_shapes
 from kernelskill.skills.loop_edits import indent_lines, is_statement_of_block, lead_of
 from kernelskill.skills.memory_runs import Order, Run
 from kernelskill.skills.row_accumulators import Accumulator, starts_neutral
 from kernelskill.skills.row_loops import SharedLoop
 from kernelskill.skills.row_program import RowProgram, refuse_unknown_names
-from kernelskill.skills.row_scans import Scan, scan_function
+from kernelskill.skills.row_scans import Scan
+from kernelskill.skills.scan_stretches import LaneNames, scan_function, stretches
 from kernelskill.skills.transformation import Rewrite, SkillContext
 from kernelskill.source.edits import EditSet
 from kernelskill.source.loops import loop_body_statements
@@ -38,22 +40,14 @@ class Group:
     """Whether the group is the whole block."""
 
 
-@dataclass(frozen=True)
-class _Names:
-    lane: str
-    lanes: str
-    """The number of lanes that take part."""
-    group: str
-    mask: str
-    """C text for the lanes that combine by shuffles."""
-    step: str
-    other: str
-
-
 class RowWriter:
     """Collects the edits of one kernel and its launches."""
 
-    def __init__(self, unit: SourceUnit, program: RowProgram, group: Group, context: SkillContext) -> None:
+    def __init__(
+        self, unit: SourceUnit, program: RowProgram, group: Group, context: SkillContext, turns: int = 1
+    ) -> None:
+        """Prepare; `turns`: how many neighbouring turns of a running sum a lane takes."""
+        self._turns = turns
         self._unit, self._program, self._group, self._context = unit, program, group, context
         self._sets = edit_sets(program.entries)
         self._edits = self._sets.setdefault(unit.path, EditSet(unit))
@@ -89,11 +83,11 @@ class RowWriter:
         self._taken.append(fresh_name(self._unit, self._context, wanted, self._taken))
         return self._taken[-1]
 
-    def _make_names(self) -> _Names:
+    def _make_names(self) -> LaneNames:
         lane, group = self._fresh("lane"), self._fresh("row_lanes")
         lanes = self._fresh("lanes") if self._program.has_overlaps else group
         mask = "0xffffffffu" if self._group.lanes == _WARP else self._fresh("row_mask")
-        return _Names(lane, lanes, group, mask, self._fresh("step"), self._fresh("other"))
+        return LaneNames(lane, lanes, group, mask, self._fresh("step"), self._fresh("other"))
 
     def _write_index(self) -> None:
         """Declare the lane and give the row's index its new meaning."""
@@ -134,7 +128,8 @@ class RowWriter:
             nodes = [node for pair in shared.overlaps for node in pair.nodes]
             for node in [*bounds, *nodes]:
                 if node is not None:
-                    refuse_unknown_names(unit, self._program.kernel, node, place, shared.loop.variable)
+                    own = {shared.loop.variable, shared.scan.name if shared.scan is not None else ""}
+                    refuse_unknown_names(unit, self._program.kernel, node, place, own)
         opening = [] if is_statement_of_block(place) else ["{"]
         lines = [*opening, "// Lanes may share the row unless it stores to what it reads elsewhere."]
         ends: dict[Run, tuple[str, str]] = {}
@@ -188,34 +183,18 @@ class RowWriter:
         self._surround(loop.node, place, before, after)
 
     def _write_scan(self, shared: SharedLoop, scan: Scan) -> None:
-        """Write a loop over stretches of the row, in which each lane takes one turn."""
-        loop, names, unit = shared.loop, self._names, self._unit
-        assert loop.start is not None
-        assert loop.bound is not None
-        kind = getattr(loop.declared, "base_type", "int")
-        is_declared = loop.declared is not None and loop.span.contains(loop.declared.name_span)
-        base, amount, total = self._fresh("stretch"), self._fresh("amount"), self._fresh("total")
-        before = self._fresh("before")
-        bound = unit.text_of(loop.bound)
-        test = f"{loop.variable} {loop.comparison} {bound}"
-        head = f"for ({kind} {base} = {unit.text_of(loop.start)}; {base} {loop.comparison} {bound}; "
-        head += f"{base} += {names.lanes}) {{"
-        lines = [
-            f"{f'const {kind} ' if is_declared else ''}{loop.variable} = {base} + {names.lane};",
-            f"const {scan.kind} {amount} = {test} ? {scan.amount} : 0;",
-            *self._scan_lines(scan, amount, total, before),
-            f"if ({test}) {{",
-            f"    {scan.kind} {scan.name} = {before};",
-        ]
+        """Write a loop over stretches of the row, in which each lane takes one turn, or some in a row."""
+        loop, unit = shared.loop, self._unit
         indent = unit.indent_of(loop.node)
-        inner = f"\n{indent}    "
+        text = stretches(unit, loop, scan, self._turns, self._names, self._fresh, self._combined_scan)
         statements = loop_body_statements(loop)
         first, last = statements[0], statements[-1]
-        opening = head + inner + inner.join(lines) + f"\n{indent}        "
+        deep = "        " if self._turns == 1 else "                "
+        opening = f"\n{indent}".join(text.opening) + f"\n{indent}{deep}"
         self._edits.replace(Span(loop.node.start_byte, first.start_byte), opening)
-        if unit.line_of(last) > unit.line_of(first):
+        for _ in range(1 if self._turns == 1 else 3):
             indent_lines(unit, self._edits, Span(first.start_byte, last.end_byte), first=False)
-        closing = f"{inner}}}{inner}{scan.name} += {total};\n{indent}}}"
+        closing = "".join(f"\n{indent}{line}" for line in text.closing)
         self._edits.replace(Span(after_comment(unit, last).end, loop.node.end_byte), closing)
         around = self._sync_lines(loop.node, self._program.syncs_before) + self._neutral_lines(shared)
         after = self._combine_lines(shared.accumulators)
@@ -223,25 +202,32 @@ class RowWriter:
         place = loop.node if loop.pragma_span is None else loop.pragma_span
         self._surround(loop.node, place, around, after)
 
-    def _scan_lines(self, scan: Scan, amount: str, total: str, before: str) -> list[str]:
-        """Return what sums up the lanes before; without company a lane starts from the sum so far."""
+    def _combined_scan(self, scan: Scan, amount: str, total: str, before: str) -> list[str]:
+        """Return what adds up the amounts of the lanes before, and of all; a lane alone starts from the sum so far."""
         names, kind = self._names, scan.kind
-        lines = [f"{kind} {total} = {amount}, {before} = {scan.name};"]
         guard = f"if ({names.lanes} > 1) " if self._program.has_overlaps else ""
         if self._group.is_block:
-            return [*lines, f"{guard}{before} += {self._scan_function(kind)}({amount}, {total});"]
+            return [f"{guard}{before} += {self._scan_function(kind)}({amount}, {total});"]
+        if scan.test and scan.amount == "1" and self._turns == 1 and self._group.lanes == _WARP:
+            takers = self._fresh("takers")
+            inner = [
+                f"const unsigned {takers} = __ballot_sync({names.mask}, {amount});",
+                f"{before} += __popc({takers} & ((1u << {names.lane}) - 1));",
+                f"{total} = __popc({takers});",
+            ]
+            return [f"{guard}{{", *(f"    {line}" for line in inner), "}"] if guard else inner
         mask, step, group = names.mask, names.step, names.group
-        other = self._fresh("other_amount")
+        other, last = self._fresh("other_amount"), self._fresh("sum_before")
         inner = [
             f"for (int {step} = 1; {step} < {group}; {step} *= 2) {{",
             f"    const {kind} {other} = __shfl_up_sync({mask}, {total}, {step}, {group});",
             f"    if ({names.lane} >= {step}) {total} += {other};",
             "}",
-            f"const {kind} {(last := self._fresh('sum_before'))} = __shfl_up_sync({mask}, {total}, 1, {group});",
+            f"const {kind} {last} = __shfl_up_sync({mask}, {total}, 1, {group});",
             f"if ({names.lane} > 0) {before} += {last};",
             f"{total} = __shfl_sync({mask}, {total}, {group} - 1, {group});",
         ]
-        return [*lines, f"{guard}{{", *(f"    {line}" for line in inner), "}"] if guard else [*lines, *inner]
+        return [f"{guard}{{", *(f"    {line}" for line in inner), "}"] if guard else inner
 
     def _scan_function(self, kind: str) -> str:
         key = (kind, "scan")
@@ -347,13 +333,28 @@ class RowWriter:
             for entry in self._program.entries:
                 write_shapes(self._sets[entry.unit.path], entry, None, [str(self._group.block), "1", "1"])
             return
+        pairs = [
+            (pair.first.base, pair.second.base)
+            for shared in self._program.loops
+            for pair in shared.overlaps
+            if pair.takes_places
+        ]
+        kept = self._fresh(f"{self._program.kernel.name}_in_place") if pairs else ""
+        if pairs:
+            # The rows of one array that is compacted in place wait for one another in no other way than by their pace.
+            copied = kernel_copy(self._unit, self._program.kernel, kept)
+            self._edits.insert_before(place_before(self._unit, self._program.kernel), f"{copied}\n\n")
         for entry, cover in zip(self._program.entries, self._program.covers, strict=True):
             grid = components_of(entry.launch.grid, entry.launch.line)
             rows = 1 if self._group.is_block else self._group.block // self._group.lanes
             grid[0] = ceiling_text(cover.size, rows)
             block = [str(self._group.block), "1", "1"]
             edits = self._sets[entry.unit.path]
-            write_shapes(edits, entry, grid, None if cover.block == self._group.block else block)
+            shape = None if cover.block == self._group.block else block
+            if pairs:
+                write_choice(edits, entry, self._program.kernel, kept, pairs, grid, shape)
+            else:
+                write_shapes(edits, entry, grid, shape)
 
 
 def _ends(run: Run) -> tuple[str, str]:

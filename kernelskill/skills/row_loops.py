@@ -11,7 +11,7 @@ from kernelskill.skills.expression_types import is_unsigned, is_wide, plain_type
 from kernelskill.skills.global_index import read_guarded
 from kernelskill.skills.memory_runs import Order, Run, run_of
 from kernelskill.skills.row_accumulators import Accumulator, read_accumulators
-from kernelskill.skills.row_scans import Scan, read_scan, refuse_wide_head
+from kernelskill.skills.row_scans import Scan, places_of, read_scan, refuse_wide_head, takes_places
 from kernelskill.skills.transformation import SkillContext, SkillRefused
 from kernelskill.source.accesses import Access, AccessMode, find_accesses
 from kernelskill.source.affine import index_reader
@@ -35,7 +35,9 @@ class Overlap:
     second: Run
     is_in_place: bool
     """Whether they may also be the same elements turn by turn."""
-    nodes: tuple[Node, ...] = field(compare=False, repr=False)
+    takes_places: bool = False
+    """Whether a store goes to places that turns take one by one: a row may reach what belongs to another."""
+    nodes: tuple[Node, ...] = field(default=(), compare=False, repr=False)
     """The two accesses."""
 
 
@@ -68,10 +70,10 @@ def read_shared_loop(unit: SourceUnit, kernel: KernelDef, loop: Loop, context: S
         if not write.mode.writes:
             continue
         if not _is_own(write, loop):
-            _refuse_write(unit, kernel, loop, write)
+            _refuse_write(unit, kernel, loop, write, scan)
         for other in accesses:
             if other is not write and not _is_own(write, loop):
-                overlap, assumption = _meeting(unit, kernel, loop, write, other, context)
+                overlap, assumption = _meeting(unit, kernel, loop, write, other, context, scan)
                 overlaps += [overlap] if overlap is not None else []
                 assumptions += [assumption] if assumption else []
     return SharedLoop(
@@ -176,7 +178,7 @@ def _is_own(access: Access, loop: Loop) -> bool:
     return is_local and root is not None and loop.body_span.contains(root.name_span)
 
 
-def _refuse_write(unit: SourceUnit, kernel: KernelDef, loop: Loop, write: Access) -> None:
+def _refuse_write(unit: SourceUnit, kernel: KernelDef, loop: Loop, write: Access, scan: Scan | None) -> None:
     """Decline a store that two turns may do to one element.
 
     Raises:
@@ -192,6 +194,8 @@ def _refuse_write(unit: SourceUnit, kernel: KernelDef, loop: Loop, write: Access
         )
         if not is_statement:
             raise SkillRefused(f"line {write.line} uses what an atomic returns")
+        return
+    if scan is not None and takes_places(unit, kernel, loop, scan, write.node):
         return
     atom = index_reader(unit, kernel).loop_atom(loop)
     factor = write.index.coefficient(atom) if write.index is not None else None
@@ -248,7 +252,13 @@ def positive_sizes(unit: SourceUnit, kernel: KernelDef) -> frozenset[str]:
 
 
 def _meeting(
-    unit: SourceUnit, kernel: KernelDef, loop: Loop, write: Access, other: Access, context: SkillContext
+    unit: SourceUnit,
+    kernel: KernelDef,
+    loop: Loop,
+    write: Access,
+    other: Access,
+    context: SkillContext,
+    scan: Scan | None,
 ) -> tuple[Overlap | None, str]:
     """Return what must be tested before turns are shared, or the assumption that makes it needless.
 
@@ -259,6 +269,13 @@ def _meeting(
     both = (write.mode, other.mode)
     same = write.index is not None and other.index is not None and (write.index - other.index).is_zero
     same = same and write.element_type == other.element_type
+    packed = scan is not None and any(
+        takes_places(unit, kernel, loop, scan, each.node) for each in (write, other)
+    )
+    # What a turn adds is read before its body runs: not if the body has stored there by then.
+    late = scan is not None and write.span.start < other.span.start
+    late = late and scan is not None and any(span.contains(other.span) for span in scan.reads)
+    same = same and not packed and not late
     if other.root is not None and other.root is write.root:
         if both == (AccessMode.ATOMIC, AccessMode.ATOMIC) or (same and AccessMode.ATOMIC not in both):
             return None, ""
@@ -268,10 +285,17 @@ def _meeting(
         return None, answer.assumption
     if other.root is None or AccessMode.ATOMIC in both:
         raise SkillRefused(f"{where} may be what another turn of the loop on line {loop.line} stores")
-    runs = run_of(unit, kernel, loop, write), run_of(unit, kernel, loop, other)
+    runs = tuple(
+        places_of(unit, kernel, loop, scan, each)
+        if scan is not None and takes_places(unit, kernel, loop, scan, each.node)
+        else run_of(unit, kernel, loop, each)
+        for each in (write, other)
+    )
     if any(run.order is Order.EITHER for run in runs):
         raise SkillRefused(f"which way {unit.text_of(write.node)} moves is known at run time only")
-    return Overlap(*runs, is_in_place=same, nodes=(write.node, other.node)), ""
+    return Overlap(
+        runs[0], runs[1], is_in_place=same, takes_places=packed, nodes=(write.node, other.node)
+    ), ""
 
 
 def _parents(node: Node) -> Iterator[Node]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from kernelskill.skills.coverage import Cover, read_cover
@@ -314,7 +315,7 @@ def _may_meet(
 
 
 def refuse_unknown_names(
-    unit: SourceUnit, kernel: KernelDef, node: Node, place: Node, variable: str = ""
+    unit: SourceUnit, kernel: KernelDef, node: Node, place: Node, own: Collection[str] = ()
 ) -> None:
     """Decline an expression that has another value where a statement begins than where it stands.
 
@@ -323,7 +324,7 @@ def refuse_unknown_names(
         kernel: The kernel.
         node: The expression.
         place: The statement.
-        variable: A name that doesn't count.
+        own: Names that don't count.
 
     Raises:
         SkillRefused: One of its variables is not known there, or changes.
@@ -331,7 +332,7 @@ def refuse_unknown_names(
     flow = flow_of(unit, kernel)
     for name in walk(node):
         declared = flow.resolve(name) if name.type == "identifier" else None
-        if declared is None or declared.name == variable:
+        if declared is None or declared.name in own:
             continue
         known = flow.is_constant(declared)
         if isinstance(declared, VariableDef):

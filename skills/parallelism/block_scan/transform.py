@@ -12,6 +12,7 @@ from kernelskill.source.definitions import KernelDef
 from kernelskill.source.unit import SourceUnit
 
 _THREADS = (1024, 256, 32)
+_TURNS = ("8", "4", "16", "1")
 _WARP = 32
 _BLOCK = 128
 
@@ -23,9 +24,16 @@ def sites(unit: SourceUnit, kernel: KernelDef, context: SkillContext) -> list[Si
     if not scans:
         raise SkillRefused("it takes no running sum")
     values = tuple(str(size) for size in _THREADS if _block_of(program, size) <= _most(kernel))
-    parameter = SkillParameter(name="threads", values=values, meaning="threads that share a running sum")
+    is_alone = program.guard is None
+    # One running sum waits for its block; of many rows, each is short.
+    values = values if is_alone else values[::-1]
+    turns = _TURNS if is_alone else (*_TURNS[-1:], *_TURNS[:-1])
+    parameters = (
+        SkillParameter(name="threads", values=values, meaning="threads that share a running sum"),
+        SkillParameter(name="turns", values=turns, meaning="neighbouring turns that a thread takes together"),
+    )
     reason = f"one thread adds up {', '.join(scans)} along {program.row}"
-    return [Site(key=kernel.name, kernel=kernel.name, reason=reason, parameters=(parameter,))]
+    return [Site(key=kernel.name, kernel=kernel.name, reason=reason, parameters=parameters)]
 
 
 def _block_of(program: RowProgram, threads: int) -> int:
@@ -47,4 +55,4 @@ def rewrite(unit: SourceUnit, site: Site, parameters: Mapping[str, str], context
     program = read_row_program(unit, kernel, context)
     threads = int(parameters["threads"])
     group = Group(threads, _block_of(program, threads), is_block=threads > _WARP)
-    return RowWriter(unit, program, group, context).rewrite()
+    return RowWriter(unit, program, group, context, int(parameters["turns"])).rewrite()

@@ -270,18 +270,42 @@ def test_block_scan_runs_the_body_as_written() -> None:
     body = "int sum = 0;\nfor (int j = 0; j < n; ++j) { z[j] = sum; sum += z[j + n]; }\nz[n] = sum;"
     assert "another turn" in reason(SCAN, source(body, "k<<<1, 1>>>(x, y, z, n, m);"))
     body = "int sum = 0;\nfor (int j = 0; j < n; ++j) { int v = z[j]; z[j] = sum; sum += v; }\nz[n] = sum;"
-    made = added(SCAN, source(body, "k<<<1, 1>>>(x, y, z, n, m);"), threads="256")
+    made = added(SCAN, source(body, "k<<<1, 1>>>(x, y, z, n, m);"), threads="256", turns="1")
     assert "const int amount = j < n ? z[j] : 0;" in made
     assert "int sum = before;" in made
     assert "sum += total;" in made
     assert "k<<<1, 256>>>(x, y, z, n, m);" in made
 
 
+def test_block_scan_takes_places() -> None:
+    loop = "int at = i * m;\nfor (int j = 0; j < m; ++j) if (x[i * m + j] > 0) y[at++] = x[i * m + j];"
+    text = source(INDEX + f"if (i < n) {{\n{loop}\n}}", "k<<<(n + 31) / 32, 32>>>(x, y, z, n, m);")
+    made = added(SCAN, text, threads="32", turns="1")
+    assert "j < m && (x[i * m + j] > 0) ? 1 : 0;" in made
+    assert "__ballot_sync" in made
+    assert "int at = before;" in made
+    assert "if ((size_t)(y) != (size_t)(x))" in made
+    promised = added(SCAN, text, Promise.NO_ALIAS, threads="32", turns="1")
+    assert "size_t" not in promised
+
+
 @pytest.mark.parametrize(
     ("loop", "why"),
     [
+        ("for (int j = 0; j < n; ++j) { if (x[j] > 0) sum += 1; z[sum] = j; }", "several turns"),
+        ("for (int j = 0; j < n; ++j) { if (x[j] > 0) sum += 1; else z[sum] = j; }", "several turns"),
+        ("for (int j = 0; j < n; ++j) { sum += x[j] > 0; z[sum] = j; }", "several turns"),
         (
-            "for (int j = 0; j < n; ++j) { if (x[j] > 0) sum += 1; z[j] = sum; }",
+            "for (int j = 0; j < n; ++j) if (x[j] > 0) { z[sum] = j; z[sum + 1] = j; sum += 2; }",
+            "another turn",
+        ),
+        ("for (int j = 0; j < n; ++j) if (x[j] > 0) { z[sum] = j; ++sum; z[sum] = j; }", "another turn"),
+        (
+            "for (int j = 0; j < n; ++j) if (sum < m && x[j] > 0) z[sum++] = j;",
+            "memory and more",
+        ),
+        (
+            "for (int j = 0; j < n; ++j) if (x[j] > 0 && sum++ < m) z[j] = sum;",
             "needs what the last one left",
         ),
         ("for (int j = 0; j < n; ++j) { sum += sum > 3; z[j] = sum; }", "needs what the last one left"),
