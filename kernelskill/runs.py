@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from kernelskill.errors import ArtifactCorrupt, UsageError
 from kernelskill.schema.base import Record
-from kernelskill.schema.chat_event import Configured, Forgot, HeadMoved, Steered
+from kernelskill.schema.chat_event import Configured, Forgot, HeadMoved, Remeasured, Steered
 from kernelskill.schema.event import (
     BaselineMeasured,
     Confirmed,
@@ -278,6 +278,8 @@ def _apply_wish(state: RunState, event: Event) -> None:
             state.settings = {**state.settings, **event.changes}
         case HeadMoved():
             _head_moved(state, event)
+        case Remeasured() if event.candidate == state.best:
+            state.best_speedup = event.speedup
         case _:
             pass
 

@@ -15,6 +15,7 @@ from kernelskill.evaluation.base import Evaluator
 from kernelskill.evaluation.devices import open_evaluator
 from kernelskill.evaluation.seeds import SeedFile, SeedSource
 from kernelskill.evaluation.spool import SpoolRules
+from kernelskill.evaluation.store import EvaluationStore
 from kernelskill.evaluation.task_parts import TaskParts
 from kernelskill.events import Clock, EventLog, Sink, read_events
 from kernelskill.experience.pool import ExperiencePool
@@ -212,7 +213,7 @@ def _assemble(
     log = stack.enter_context(EventLog(run.events, run=run_id, clock=around.clock, sinks=tuple(around.sinks)))
     _require_kernel(config.only_kernel, parts)
     borders = Borders(log, around.ask)
-    guard = guarded(inner, borders, parts.original)
+    guard = guarded(inner, borders, parts.original, EvaluationStore(run.root))
     context = RoundContext(
         run=run,
         run_id=run_id,

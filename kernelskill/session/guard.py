@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from kernelskill.evaluation.base import Evaluator
 from kernelskill.evaluation.forecasts import Forecast, Forecasting
+from kernelskill.evaluation.store import EvaluationStore
 from kernelskill.schema.candidate import Candidate
 from kernelskill.schema.device import Conditions, Evidence, Gpu
 from kernelskill.schema.evaluation import Evaluation, Request
@@ -14,11 +15,13 @@ from kernelskill.session.borders import Border, BorderQuestion, BorderRefused, B
 from kernelskill.source.edits import unified_diff
 
 
-def guarded(inner: Evaluator, borders: Borders, original: Candidate) -> GuardedEvaluator:
+def guarded(
+    inner: Evaluator, borders: Borders, original: Candidate, store: EvaluationStore
+) -> GuardedEvaluator:
     """Return an evaluator that asks first; it can do what the other one can."""
     if isinstance(inner, Forecasting):
-        return GuardedForecaster(inner, inner, borders, original)
-    return GuardedEvaluator(inner, borders, original)
+        return GuardedForecaster(inner, inner, borders, original, store)
+    return GuardedEvaluator(inner, borders, original, store)
 
 
 class GuardedEvaluator:
@@ -28,10 +31,14 @@ class GuardedEvaluator:
         inner: The evaluator of the run.
         borders: Asks.
         original: The user's own kernel; what the user pinned counts as their own, too.
+        store: Holds what was answered before, for which nothing runs.
     """
 
-    def __init__(self, inner: Evaluator, borders: Borders, original: Candidate) -> None:
+    def __init__(
+        self, inner: Evaluator, borders: Borders, original: Candidate, store: EvaluationStore
+    ) -> None:
         self._inner = inner
+        self._store = store
         self._borders = borders
         self._original = original
         self._own = {original.digest}
@@ -77,7 +84,8 @@ class GuardedEvaluator:
             BorderRefused: The user does not want the code to run.
             EditGiven: The user gave another text in its place.
         """
-        self._agree(request.candidate)
+        if self._store.get(request.key) is None:
+            self._agree(request.candidate)
         return self._inner.evaluate(request)
 
     def profile(self, candidate: Candidate, *, depth: ProfileDepth = "quick") -> Profile:
@@ -113,9 +121,14 @@ class GuardedForecaster(GuardedEvaluator):
     """The same for an evaluator that can tell times before the device looks; that runs code as well, elsewhere."""
 
     def __init__(
-        self, inner: Evaluator, forecasting: Forecasting, borders: Borders, original: Candidate
+        self,
+        inner: Evaluator,
+        forecasting: Forecasting,
+        borders: Borders,
+        original: Candidate,
+        store: EvaluationStore,
     ) -> None:
-        super().__init__(inner, borders, original)
+        super().__init__(inner, borders, original, store)
         self._forecasting = forecasting
 
     def forecasts(self, candidates: Sequence[Candidate]) -> dict[str, Forecast]:

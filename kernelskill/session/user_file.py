@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import stat
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -91,7 +92,8 @@ class UserFile:
                 f"cannot write {str(self.path)!r}: {error.strerror}", remedy="export to another file"
             ) from error
         finally:
-            temporary.unlink(missing_ok=True)
+            with suppress(OSError):
+                temporary.unlink()
 
 
 def opened(kernel: Path, original: Candidate) -> Opened:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from kernelskill.evaluation.seeds import SeedFile
+from kernelskill.evaluation.store import EvaluationStore
 from kernelskill.session import Session
 from kernelskill.session.assemble import Assembly
 from kernelskill.session.borders import Asker, BorderAnswer, BorderQuestion, Borders
@@ -50,7 +51,7 @@ def session_of(
     context = made.context(out, **at)
     (context.run.root / "task").mkdir(exist_ok=True)
     borders = Borders(context.log, ask)
-    guard = guarded(context.evaluator, borders, made.original)
+    guard = guarded(context.evaluator, borders, made.original, EvaluationStore(context.run.root))
     context.evaluator = guard
     return Session(
         Assembly(

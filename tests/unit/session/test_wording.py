@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernelskill.session.vocabulary import Vocabulary, stems, vocabulary_of
@@ -135,6 +135,7 @@ def test_questions_are_told_from_wishes(text: str, asks: bool) -> None:
     assert is_question(text, VOCABULARY) is asks
 
 
+@settings(max_examples=50)
 @given(st.text(max_size=80))
 def test_any_text_can_be_read(text: str) -> None:
     reading = read_wish(text, VOCABULARY)
@@ -147,6 +148,7 @@ words = sorted(
 )
 
 
+@settings(max_examples=50)
 @given(st.lists(st.sampled_from(words), max_size=9))
 def test_any_order_of_known_words_can_be_read(found: list[str]) -> None:
     reading = read_wish(" ".join(found), VOCABULARY)
