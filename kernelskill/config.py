@@ -32,6 +32,8 @@ class RunConfig(Record):
     """Seconds of device time."""
     wall_s: float | None = Field(default=None, gt=0)
     """Seconds of wall time."""
+    evaluations: int | None = Field(default=None, gt=0)
+    """Most evaluations, brief ones included."""
     slate: int = Field(default=6, ge=1)
     """Proposals evaluated a round."""
     points: int = Field(default=12, ge=0)

@@ -14,6 +14,7 @@ def budget_of(config: RunConfig) -> Budget:
         patience=config.patience,
         seconds=config.wall_s,
         device_seconds=config.budget_s,
+        evaluations=config.evaluations,
         near_roof=config.near_roof,
     )
 

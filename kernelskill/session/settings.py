@@ -23,6 +23,7 @@ from kernelskill.session.workbench import Workbench
 LIMITS = {
     "device": "budget_s",
     "wall": "wall_s",
+    "evaluations": "evaluations",
     "rounds": "rounds",
     "patience": "patience",
     "roof": "near_roof",
@@ -33,7 +34,8 @@ LIMITS = {
 """What a limit is called in a session, and the setting that it is."""
 _DURATIONS = ("device", "wall")
 _NEVER_NONE = ("rounds", "patience", "roof")
-_OF_REASON = {
+_OF_REASON: dict[str, tuple[str, ...]] = {
+    "evaluations": ("evaluations",),
     "seconds": ("wall",),
     "device_seconds": ("device",),
     "model_budget": ("tokens", "usd", "requests"),
@@ -79,7 +81,7 @@ class Settings:
 
         Args:
             changes: `device` and `wall` as times (`40s`, `2m`, `+1m` for more than was used), `rounds`,
-                `patience`, `roof`, and `tokens`, `usd`, `requests` of the model.
+                `patience`, `roof`, `evaluations`, and `tokens`, `usd`, `requests` of the model.
 
         Raises:
             ConfigError: No limit is called so, or the value cannot be used.
@@ -150,6 +152,7 @@ class Settings:
         used = {
             "device": spend.device_seconds,
             "wall": spend.seconds,
+            "evaluations": float(spend.evaluations),
             "rounds": float(self._bench.state.rounds),
             "tokens": float(model.tokens),
             "usd": model.usd or 0.0,

@@ -209,6 +209,7 @@ def test_limits_are_set_and_kept(shop: Callable[..., Shop]) -> None:
     assert (budget.budget.patience, budget.budget.near_roof) == (2, 0.9)
     assert (budget.model.limits.tokens, budget.model.limits.usd) == (1000, 0.5)
     assert session.state.settings["budget_s"] == 40
+    assert session.settings.set_budget(evaluations="+5").budget.evaluations == 5
     assert session.settings.set_budget(device=None, tokens="none").budget.device_seconds is None
     bad = (
         {"device": "soon"}, {"device": "-1s"}, {"wall": "0"}, {"rounds": None}, {"rounds": "many"}, {"rounds": 1.5},
