@@ -83,19 +83,20 @@ def _bare_command(stripped: str, commands: Commands) -> Invocation | None:
     """Return the command that a line without a slash means, if it means one."""
     word, rest = _first_word(stripped)
     found = commands.matching(word)
-    if len(found) != 1 or "\n" in stripped:
-        if len(found) > 1 and (not rest or rest.isdigit()) and "\n" not in stripped:
-            commands.find(word)  # says which ones there are
+    several = "\n" in stripped
+    if len(found) > 1 and (not rest or rest.isdigit()) and not several:
+        commands.find(word)  # says which ones there are
+    if len(found) != 1:
         return None
     command = found[0]
     whole = word.lower() == command.name
-    if not whole and rest and command.takes.free_text:
+    if command.takes.free_text and rest and (several or not whole):
         return None  # `all loops` is no short form of `allow`
     try:
         return _invocation(command, rest)
     except UsageError:
         # One odd word behind a command is a slip; a sentence is a message.
-        if whole and (len(rest.split()) < 2 or rest.startswith("-")):
+        if whole and not several and (len(rest.split()) < 2 or rest.startswith("-")):
             raise
         return None
 

@@ -71,12 +71,12 @@ class Loop:
     def carry_out(self, text: str) -> None:
         """Carry out one entry; nothing that goes wrong ends the chat."""
         chat = self._context
+        if text.strip() and not (self._reader.can_ask or self._out.as_json):
+            self._out.say(f"\n> {text.strip()}", "head")  # a transcript without what was asked says little
         try:
             line = read_line(text, chat.commands, folder=chat.folder)
             if line is None:
                 return
-            if not (self._reader.can_ask or self._out.as_json):
-                self._out.say(f"\n> {text}", "head")  # a transcript without what was asked says little
             with self._interrupts.while_working():
                 name, found = self._answered(line)
             self._out.answer(name, found)

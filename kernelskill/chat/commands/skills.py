@@ -31,7 +31,10 @@ def run(chat: ChatContext, values: Values) -> Reply:
     tones: list[Tone] = [
         "dim" if row.state in ("declined", "banned", "not asked") else "plain" for row in listed
     ]
-    lines = [(row.id, f"{row.fit:.0%}", f"{row.won}/{row.tried}", row.state, row.title) for row in listed]
+    lines = [
+        (row.id, f"{row.fit:.0%}", f"{row.won}/{row.tried}" if row.tried else "-", row.state, row.title)
+        for row in listed
+    ]
     return reply(
         Skills(skills=listed),
         rows(("skill", "fits", "won", "here", "what it does"), lines, tones, plain=True),

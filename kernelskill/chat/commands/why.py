@@ -7,13 +7,29 @@ from kernelskill.chat.arguments import Argument, Values
 from kernelskill.chat.context import ChatContext
 from kernelskill.chat.registry import Command
 from kernelskill.chat.reply import Reply, reply
+from kernelskill.errors import UnknownNameError
+from kernelskill.session.records import Explanation
 
 
 def run(chat: ChatContext, values: Values) -> Reply:
     """Explain from the evidence."""
+    what = values.text("what")
     with chat.working("looking at the evidence"):
-        found = chat.session.evidence.why(values.text("what"))
+        found = _asked(chat, what) if what.endswith("?") else _named(chat, what)
     return reply(found, *views.explanation(found), failed=not found.understood)
+
+
+def _named(chat: ChatContext, what: str) -> Explanation:
+    try:
+        return chat.session.evidence.why(what)
+    except UnknownNameError:
+        if " " not in what:
+            raise
+        return _asked(chat, what)
+
+
+def _asked(chat: ChatContext, what: str) -> Explanation:
+    return chat.session.evidence.ask(f"why {what}")
 
 
 COMMAND = Command(

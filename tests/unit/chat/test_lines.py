@@ -41,6 +41,7 @@ def invoked(text: str) -> tuple[str, dict[str, str]]:
         ("/export 'über größe.cu' --candidate=3", "export", {"file": "über größe.cu", "--candidate": "3"}),
         ("/export --cand 3", "export", {"--candidate": "3"}),
         ("/budget --device 2m --rounds 3", "budget", {"--device": "2m", "--rounds": "3"}),
+        ("show \noriginal", "show", {"candidate": "original"}),
         ("?", "help", {}),
         ("/help run", "help", {"command": "run"}),
         ("q", "quit", {}),
@@ -65,6 +66,8 @@ def test_a_command_with_its_arguments(text: str, name: str, given: dict[str, str
         "какой предел?",
         "共有メモリは使わないで",
         "step by step, please\nand slowly",
+        "why\nnot try\nbigger tiles",
+        "run\nfaster",
     ],
 )
 def test_a_sentence_is_a_message(text: str) -> None:
