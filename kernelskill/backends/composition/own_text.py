@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from kernelskill.backends.entry import ENTRY_FILE, SOURCES
@@ -20,7 +20,7 @@ _MARKER_OR_STRING = re.compile(
     """,
     re.VERBOSE | re.DOTALL | re.MULTILINE,
 )
-_DEVICE_BODY = re.compile(r"^#if 0$.*?^#endif$", re.DOTALL | re.MULTILINE)
+_BODY_OPENS, _BODY_ENDS = "#if 0", "#endif"
 
 
 @dataclass(frozen=True)
@@ -67,8 +67,18 @@ def host_parts(generated: str, folder: str) -> Iterator[OwnPart]:
         generated: Text of the `.cudafe1.cpp` file.
         folder: As for `own_parts`.
     """
-    blanked = _DEVICE_BODY.sub(lambda body: "\n" * body.group().count("\n"), generated)
-    yield from own_parts(blanked, folder)
+    yield from own_parts("\n".join(_without_device_bodies(generated.split("\n"))), folder)
+
+
+def _without_device_bodies(lines: Iterable[str]) -> Iterator[str]:
+    """Blank what is left out of the host's code; the body of a lambda stands inside that of its kernel."""
+    depth = 0
+    for line in lines:
+        if line == _BODY_OPENS or (depth and line.startswith("#if")):
+            depth += 1
+        yield "" if depth else line
+        if depth and line == _BODY_ENDS:
+            depth -= 1
 
 
 def _own_file(path: str, folder: str) -> str:

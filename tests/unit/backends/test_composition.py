@@ -257,6 +257,16 @@ def test_device_bodies_are_no_host_code():
     assert (construct.family, construct.place) == ("assembly in host code", "kernel.cu:7")
 
 
+def test_the_body_of_a_lambda_ends_no_device_body():
+    inner = '#if 0\n# 6\n{ __asm__ volatile("nop"); } \n#endif\n'
+    text = (
+        f'# 5 "../sources/kernel.cu"\nvoid k(float *y) ;\n#if 0\n# 5\n{{ \n{inner}{inner}'
+        '# 8\n__asm__ volatile("nop"); } \n#endif\n# 9\nvoid f() { __asm__ volatile("syscall"); } \n'
+    )
+    (construct,) = host_constructs(host_parts(text, FOLDER))
+    assert construct.place == "kernel.cu:9"
+
+
 @pytest.mark.parametrize(
     "text",
     [
