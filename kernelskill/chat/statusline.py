@@ -46,7 +46,8 @@ def status_lines(status: SessionStatus, width: int) -> list[str]:
 
 
 def _round(status: SessionStatus) -> str:
-    limit = f"/{status.budget.rounds}"
+    # `/run` goes on for as many rounds again; a limit that is passed says nothing.
+    limit = f"/{status.budget.rounds}" if status.round <= status.budget.rounds else ""
     if status.open_round is not None:
         return f"round {status.open_round}{limit} (open)"
     return f"round {status.round}{limit}"

@@ -36,7 +36,7 @@ def run(chat: ChatContext, values: Values) -> Reply:
 
 def _line(proposal: ShownProposal) -> tuple[str, str, str, str]:
     number = "" if proposal.number is None else f"#{proposal.number}"
-    outcome = f": {proposal.outcome}" if proposal.outcome else ""
+    outcome = f" ({proposal.outcome})" if proposal.outcome else ""
     return proposal.name, f"{proposal.mean:.2f}x", number, f"{proposal.label}{outcome}"
 
 
