@@ -65,7 +65,10 @@ class Borders:
         if preset is None and self._reader.can_ask:
             return self._ask(question)
         answer = preset if preset is not None else UNASKED[border]
-        how = "as given" if preset is not None else f"nobody can be asked; --answer {border}=yes changes that"
+        other = "no" if answer == "yes" else "yes"
+        how = (
+            "as given" if preset is not None else f"nobody is there to ask; --answer {border}={other} differs"
+        )
         self._out.say(
             f"{question.text}: {answer} ({how})", "dim", kind="border", border=border, answer=answer
         )

@@ -60,7 +60,7 @@ def open_chat(beginning: Beginning, *, as_json: bool, answers: Mapping[str, str]
     Raises:
         KernelSkillError: The session cannot be opened.
     """
-    at_terminal = not as_json and sys.stdin.isatty() and sys.stdout.isatty()
+    at_terminal = not as_json and sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
     out: Output = JsonOutput() if as_json else TextOutput()
     live = _Live()
     reader, end_prompt = _terminal(live, out) if at_terminal else (PipeReader(), lambda: False)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from prompt_toolkit import PromptSession
 from prompt_toolkit.application.current import get_app_or_none
 from prompt_toolkit.completion import Completer
-from prompt_toolkit.filters import Condition
+from prompt_toolkit.filters import Condition, is_searching
 from prompt_toolkit.history import FileHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.renderer import CPR_Support
@@ -131,7 +131,7 @@ def _bindings() -> KeyBindings:
         app = get_app_or_none()
         return app is not None and app.current_buffer.complete_state is None
 
-    @keys.add("enter", filter=menu_is_closed)
+    @keys.add("enter", filter=menu_is_closed & ~is_searching)
     def send(event: KeyPressEvent) -> None:
         buffer = event.current_buffer
         if buffer.document.is_cursor_at_the_end and buffer.text.endswith("\\"):
@@ -140,7 +140,7 @@ def _bindings() -> KeyBindings:
         else:
             buffer.validate_and_handle()
 
-    @keys.add("enter", filter=~menu_is_closed)
+    @keys.add("enter", filter=~menu_is_closed & ~is_searching)
     def take(event: KeyPressEvent) -> None:
         event.current_buffer.complete_state = None
 

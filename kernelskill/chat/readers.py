@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from typing import BinaryIO, Protocol
 
@@ -33,7 +34,8 @@ class PipeReader:
     can_ask = False
 
     def __init__(self, stream: BinaryIO | None = None) -> None:
-        self._stream = stream or sys.stdin.buffer
+        # There is no standard input at all where it was closed.
+        self._stream = stream or (sys.stdin.buffer if sys.stdin is not None else io.BytesIO())
         self._number = 0
 
     def line(self) -> str | None:

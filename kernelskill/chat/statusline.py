@@ -46,11 +46,7 @@ def status_lines(status: SessionStatus, width: int) -> list[str]:
 
 
 def _round(status: SessionStatus) -> str:
-    # `/run` goes on for as many rounds again; a limit that is passed says nothing.
-    limit = f"/{status.budget.rounds}" if status.round <= status.budget.rounds else ""
-    if status.open_round is not None:
-        return f"round {status.open_round}{limit} (open)"
-    return f"round {status.round}{limit}"
+    return f"round {status.round}" if status.open_round is None else f"round {status.open_round} (open)"
 
 
 def _device(status: SessionStatus) -> str:

@@ -191,5 +191,5 @@ def test_a_chat_that_is_stopped_at_any_moment_goes_on(tmp_path: Path, number: in
         begun = events.exists() and b'"kind":"baseline_measured"' in events.read_bytes()
         if begun and of_kind(tmp_path / "run", "run_finished"):
             break
-        delay += 0.7
+        delay *= 1.4
     until(lambda: bool(of_kind(tmp_path / "run", "confirmed")), what="never confirmed")

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from kernelskill.session.records import BudgetView
 
 _LIMITS: dict[str, tuple[Kind, str]] = {
-    "rounds": ("number", "Rounds in all."),
+    "rounds": ("number", "Rounds of a /run without a number."),
     "patience": ("number", "Rounds without gain."),
     "device": ("duration", "Device time, for example 40s or 5m."),
     "wall": ("duration", "Wall time, for example 10m."),
@@ -46,7 +46,7 @@ def _value(name: str, kind: Kind, text: str) -> str | float | int | None:
 def _lines(found: BudgetView) -> list[tuple[str, str, str]]:
     budget, spend, model = found.budget, found.spend, found.model
     return [
-        ("rounds", str(spend.rounds), str(budget.rounds)),
+        ("rounds", str(spend.rounds), f"{budget.rounds} a /run"),
         ("patience", "", str(budget.patience)),
         ("device", f"{spend.device_seconds:.1f} s", _seconds(budget.device_seconds)),
         ("wall", f"{spend.seconds:.0f} s", _seconds(budget.seconds)),

@@ -152,7 +152,7 @@ def test_the_status_line_has_all_that_was_asked_for() -> None:
         "2.5 ms",
         "7.07x",
         "61% of roof",
-        "round 3/8",
+        "round 3",
         "41.3/60 s",
         "12345 tokens",
         "0.31 USD",
