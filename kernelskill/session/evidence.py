@@ -10,6 +10,7 @@ from kernelskill.errors import UnknownNameError, UsageError
 from kernelskill.graph import outcomes
 from kernelskill.graph.context import DIAGNOSES
 from kernelskill.graph.predictions import observe
+from kernelskill.profiling.potential import plain_name
 from kernelskill.registry import near_names
 from kernelskill.schema.event import Judged
 from kernelskill.schema.profile import BottleneckKind, ProfileDepth
@@ -143,17 +144,25 @@ class Evidence:
         named = _NUMBER.search(question)
         if named is not None:
             return self.why(named[0]).model_copy(update={"subject": "change"})
+        plain = question.lower()
+        topics = topics_in(question, self._steering.vocabulary)
+        kernels = tuple(kernel for topic in topics for kernel in topic.kernels)
+        # `memory` may be a specialist, and is none in `is it memory bound?`
+        about = self.about(question) if any(t.skills and not t.specialists for t in topics) else None
+        if about is not None:
+            return about
+        if _ABOUT_TIME.search(plain):
+            return self._head(kernels)
         about = self.about(question)
         if about is not None:
             return about
-        plain = question.lower()
         for kind in BottleneckKind:
             if kind is not BottleneckKind.NONE and kind.value.replace("_", " ") in plain:
                 found = self._limit(kind.value)
                 if found is not None:
                     return found
-        if _ABOUT_TIME.search(plain):
-            return self._head()
+        if kernels:
+            return self._head(kernels)
         if _ABOUT_NEXT.search(plain):
             return self._next()
         return Explanation(
@@ -166,10 +175,14 @@ class Evidence:
             understood=False,
         )
 
-    def _head(self) -> Explanation:
+    def _head(self, kernels: tuple[str, ...] = ()) -> Explanation:
+        """Say why the head takes its time; of some kernels alone, where their names are given."""
         self._bench.ready()
         member, node = self._bench.head, self._history.node()
         diagnosis = self.diagnosis(member)
+        own = tuple(b for b in diagnosis.bottlenecks if plain_name(b.kernel) in kernels)
+        if own:
+            diagnosis = diagnosis.model_copy(update={"bottlenecks": own})
         skills = self._bench.context.library.all()
         lines = tuple(explaining.run_lines(diagnosis, node, skills))
         kinds = {found.kind for found in diagnosis.bottlenecks[:1]}

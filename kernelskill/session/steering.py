@@ -205,7 +205,7 @@ class SteeringDesk:
         )
 
     def _settled(self, rules: list[Rule]) -> tuple[tuple[int, ...], list[Rule], list[str]]:
-        """Return the rules that are withdrawn by an allowance, those that are still needed, and notes."""
+        """Return the rules that new ones withdraw, those of the new ones that are needed, and notes."""
         withdrawn: list[int] = []
         kept: list[Rule] = []
         notes: list[str] = []
@@ -213,6 +213,11 @@ class SteeringDesk:
             if rule.action in ("only", "prefer", "later") and not (rule.skills or rule.kernels):
                 notes.append(f"no skill of this run is about {rule.topic}, so that changes nothing")
                 continue
+            if rule.action == "only":
+                # Whoever wants a thing alone does not want it banned any more.
+                withdrawn += [
+                    r.number for r in self._bench.state.rules if r.action == "ban" and _covers(r, rule)
+                ]
             if rule.action != "allow":
                 kept.append(rule)
                 continue
@@ -297,15 +302,12 @@ def _skills(group: Sequence[Topic], *, by_parameter: bool) -> tuple[str, ...]:
     return tuple(dict.fromkeys(skill for topic in group for skill in topic.skills))
 
 
-def _covers(allowed: Rule, banned: Rule) -> bool:
-    """Return whether an allowance takes the whole of a ban back."""
-    if allowed.kernels or banned.kernels:
-        return (
-            bool(banned.kernels)
-            and set(banned.kernels) <= set(allowed.kernels)
-            and (not allowed.skills or set(banned.skills) <= set(allowed.skills))
-        )
-    return bool(banned.skills) and set(banned.skills) <= set(allowed.skills)
+def _covers(wide: Rule, narrow: Rule) -> bool:
+    """Return whether one rule speaks of everything that another speaks of."""
+    if wide.kernels or narrow.kernels:
+        same_place = bool(narrow.kernels) and set(narrow.kernels) <= set(wide.kernels)
+        return same_place and (not wide.skills or set(narrow.skills) <= set(wide.skills))
+    return bool(narrow.skills) and set(narrow.skills) <= set(wide.skills)
 
 
 def _is_declined(rule: Rule, steering: Steering) -> bool:

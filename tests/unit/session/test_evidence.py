@@ -149,11 +149,13 @@ class Oracle:
 def test_a_model_answers_from_the_evidence(session: Session) -> None:
     oracle = Oracle("answer")
     session.context.model, session.context.prompts = oracle, PromptLibrary.load()
+    session.steering.ban("shared memory")
     answer = session.evidence.ask("why is it slow?")
     assert (answer.source, answer.lines) == ("model", ("It waits?[31m for memory.",))
     prompt = oracle.asked[0].messages[1].text
     assert "why is it slow?" in prompt
     assert "takes" in prompt
+    assert "keep to it:\n\n```text\n- nothing that uses shared memory" in prompt
     assert session.evidence.ask("why is it slow?") == answer
     assert len(oracle.asked) == 1
     events = session.context.log.events

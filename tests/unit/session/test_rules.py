@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 import pytest
 
+from kernelskill.agents.drafts import Desk, Question, draft
 from kernelskill.agents.families import Family
 from kernelskill.agents.steering import Steering, describe
+from kernelskill.llm.base import Message, ModelRequest
 from kernelskill.schema.candidate import Candidate, Step
 from kernelskill.schema.proposal import Choice, Refusal
 from kernelskill.schema.steering import Action, Rule
+from kernelskill.schema.task import Parameter, Signature
+from kernelskill.skills.library import SkillLibrary, default_folders
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "fakes"))
+from scripted_backend import FLOAT, make_task
+
+SKILLS = SkillLibrary.load(default_folders(Path("/nonexistent"))).all()
 
 BASE = """\
 __device__ float half_of(float v) { return v / 2; }
@@ -131,3 +143,49 @@ def test_rules_in_our_words() -> None:
         "nothing that uses it", "no change of it", "nothing that uses it in the kernels k, l", "only it", "it first",
         "it next", "it last", "larger it first", "it: at most 32", "it: 32", "as I said",
     ]  # fmt: skip
+
+
+ANSWER = """\
+SKILL: {skill}
+KERNEL: b
+TARGETS: none
+EXPECTED SPEEDUP: 2
+EXACTNESS: exact
+NEEDS: none
+RATIONALE: it is faster
+
+<<<<<<< SEARCH
+__global__ void b(float *x) {{ x[0] = 1; }}
+=======
+__global__ void b(float *x) {{ {line} }}
+>>>>>>> REPLACE
+"""
+
+
+@pytest.mark.parametrize(
+    ("rules", "skill", "line", "outcome"),
+    [
+        ((), "memory/shared_tile", "x[0] = 2;", "proposal"),
+        ((rule("ban", skills=("memory/shared_tile",)),), "memory/shared_tile", "x[0] = 2;", "not_permitted"),
+        ((rule("ban", words=("__shared__",)),), "compute/unroll", "__shared__ float t[1];", "not_permitted"),
+        ((rule("ban", kernels=("b",)),), "compute/unroll", "x[0] = 2;", "not_permitted"),
+        ((rule("ban", kernels=("a",)),), "compute/unroll", "x[0] = 2;", "proposal"),
+        ((rule("only", skills=("compute/unroll",)),), "an idea", "x[0] = 2;", "not_permitted"),
+        ((rule("only", skills=("memory/x",), specialists=("memory",)),), "an idea", "x[0] = 2;", "proposal"),
+        ((rule("prefer", skills=("compute/unroll",)),), "memory/shared_tile", "x[0] = 2;", "proposal"),
+    ],
+)
+def test_a_model_is_held_to_the_rules_too(rules: tuple, skill: str, line: str, outcome: str) -> None:
+    base = Candidate.of("k.cu", {"k.cu": BASE + 'extern "C" void run(float *x) { b<<<1, 1>>>(x); }\n'})
+    signature = Signature(
+        symbol="run", parameters=(Parameter(name="x", kind="pointer", element=FLOAT, declared="float *"),)
+    )
+    task = make_task(base).model_copy(update={"signature": signature})
+    request = ModelRequest(role="memory", messages=(Message(role="user", text="?"),))
+    question = Question(
+        request=request, round=1, specialist="memory", purpose="change", base=base.digest, subject=base
+    )
+    desk = Desk(task=task, keep_exact=False, only_kernel="", skills=SKILLS, steering=Steering(rules))
+    made, _ = draft(question, ANSWER.format(skill=skill, line=line), truncated=False, desk=desk)
+    assert made.outcome == outcome
+    assert ("as I said" in made.detail) is (outcome == "not_permitted")

@@ -78,6 +78,14 @@ def test_only_one_direction(shop: Callable[..., Shop]) -> None:
     assert offered(session) == {"unroll"}
 
 
+def test_an_only_takes_back_what_was_banned(shop: Callable[..., Shop]) -> None:
+    session = session_of(stocked(shop))
+    session.steering.say("don't touch the kernel k; no unrolling; no shared memory")
+    assert session.steering.say("only kernel k").withdrawn == (1,)
+    assert session.steering.say("only unrolling").withdrawn == (2,)
+    assert [rule.number for rule in session.steering.rules()] == [3, 4, 5]
+
+
 def test_ranges_and_orders_of_parameters(shop: Callable[..., Shop]) -> None:
     session = session_of(stocked(shop))
     session.steering.say("no unroll factor above 4")
