@@ -10,7 +10,7 @@ import numpy as np
 
 from kernelskill.experience.preferences import preferences
 from kernelskill.policy.features import FEATURE_NAMES, SCHEMA_VERSION, feature_row
-from kernelskill.policy.focus import focus_of
+from kernelskill.policy.focus import Focus, focus_of
 from kernelskill.policy.forecasts import Expected, joined, worthwhile
 from kernelskill.policy.model import Array, PreferenceModel, fit
 from kernelskill.profiling.potential import Potential
@@ -89,15 +89,8 @@ class Policy:
         if not proposals:
             return []
         rows = np.array([feature_row(p, bottlenecks[p.base], contexts[p.base]) for p in proposals])
-        means, deviations = self._model.utilities(rows), self._model.deviations(rows)
-        # The skill's own spread covers what no feature explains, such as how far its gain can reach.
-        spread = np.array([p.predicted.deviation for p in proposals]) * rows[:, 1]
         focus = [focus_of(p, bottlenecks[p.base], (potentials or {}).get(p.base, {})) for p in proposals]
-        draws = self._draws(rows, spread, rng)
-        draws = np.stack([each.whole(draws[:, index]) for index, each in enumerate(focus)], axis=1)
-        means = np.array([float(each.whole(means[index : index + 1])[0]) for index, each in enumerate(focus)])
-        shares = np.array([each.share for each in focus])
-        expected = Expected(draws, means, np.hypot(deviations, spread) * shares)
+        expected = self._expected(proposals, rows, focus, rng)
         forecast = [(forecasts or {}).get(proposal.id) for proposal in proposals]
         if forecasts:
             expected = joined(expected, forecast)
@@ -132,6 +125,19 @@ class Policy:
         """Take what the user said of pairs of proposals, in place of what was said before, and fit again."""
         self._stated = list(preferences)
         self._model = self._fit()
+
+    def _expected(
+        self, proposals: Sequence[Proposal], rows: Array, focus: Sequence[Focus], rng: np.random.Generator
+    ) -> Expected:
+        """Return draws, means and deviations of what proposals win for the whole launcher."""
+        means, deviations = self._model.utilities(rows), self._model.deviations(rows)
+        # The skill's own spread covers what no feature explains, such as how far its gain can reach.
+        spread = np.array([p.predicted.deviation for p in proposals]) * rows[:, 1]
+        draws = self._draws(rows, spread, rng)
+        draws = np.stack([each.whole(draws[:, index]) for index, each in enumerate(focus)], axis=1)
+        means = np.array([float(each.whole(means[index : index + 1])[0]) for index, each in enumerate(focus)])
+        shares = np.array([each.share for each in focus])
+        return Expected(draws, means, np.hypot(deviations, spread) * shares)
 
     def _draws(self, rows: Array, spread: Array, rng: np.random.Generator) -> Array:
         """Return draws of shape (1 + _CHANCE_DRAWS, proposals); the first decides."""
