@@ -111,15 +111,18 @@ def _session(beginning: Beginning, out: Output, stop: StopFlag, borders: Borders
     from kernelskill.session import Session  # noqa: PLC0415 - takes a second, and --help needs none
 
     if beginning.kernel is None or beginning.tests is None:
-        return Session.resume(
+        session = Session.resume(
             beginning.folder,
             device=beginning.device,
             sinks=(out,),
             stop=stop,
             waiting=out.waiting,
-            changes=beginning.changes,
+            changes={name: value for name, value in beginning.changes.items() if name != "rounds"},
             ask=borders,
         )
+        if "rounds" in beginning.changes:
+            session.settings.set_budget(rounds=beginning.changes["rounds"])
+        return session
     return Session.start(
         beginning.kernel,
         beginning.tests,
