@@ -104,7 +104,7 @@ def _fresh(
 ) -> Beginning:
     from kernelskill.chat.opening import Beginning
 
-    config = options.settings(given, folder=Path.cwd(), budget=budget, wall=wall)
+    config = options.settings(dict(given), folder=Path.cwd(), budget=budget, wall=wall)
     folder = out or Path("kernelskill-runs") / new_run_name(kernel.stem, SystemClock().timestamp())
     return Beginning(folder, kernel=kernel, tests=tests, config=config)
 
