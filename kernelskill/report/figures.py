@@ -52,6 +52,7 @@ _REASONS = {
     "near_roof": "the result is at the roof of the hardware",
     "nothing_to_do": "nothing is left to try",
     "interrupted": "it was interrupted",
+    "user": "you asked for it",
     "model_budget": "the limit of tokens, money or requests of the model is reached",
 }
 

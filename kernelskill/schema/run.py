@@ -43,7 +43,9 @@ StopReason = Literal[
     "nothing_to_do",
     "interrupted",
     "model_budget",
+    "user",
 ]
+"""`user`: somebody who works step by step had enough."""
 
 
 class Member(Record):

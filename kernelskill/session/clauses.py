@@ -115,6 +115,12 @@ def _with_kernels(items: list[Item], vocabulary: Vocabulary) -> list[Item]:
     return changed
 
 
+def cleaned(text: str) -> str:
+    """Return what somebody typed without what a terminal would obey and what cannot be written as UTF-8."""
+    whole = text.encode("utf-8", "replace").decode("utf-8")
+    return "".join(c if c.isprintable() or c.isspace() else " " for c in whole)
+
+
 def plain_text(text: str) -> str:
     """Return a text in lower case with its contractions written out."""
     plain = (

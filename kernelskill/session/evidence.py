@@ -17,6 +17,7 @@ from kernelskill.schema.profile import BottleneckKind, ProfileDepth
 from kernelskill.schema.proposal import Skill
 from kernelskill.schema.run import Member
 from kernelskill.session import explaining
+from kernelskill.session.clauses import cleaned
 from kernelskill.session.history import History
 from kernelskill.session.inquiry import answered_by_model
 from kernelskill.session.offers import Offers
@@ -73,7 +74,8 @@ class Evidence:
             UsageError: There is no question.
             TaskError: The original fails its own test.
         """
-        if not question.strip():
+        question = " ".join(cleaned(question).split())
+        if not question:
             raise UsageError("nothing was asked", remedy="ask for example: why is it slow?")
         own = self._from_records(question)
         head = self._bench.head

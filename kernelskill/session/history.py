@@ -244,6 +244,8 @@ class History:
             )
         if not text.strip():
             raise UsageError("the text is empty", remedy="give the whole file")
+        if "\0" in text or text != text.encode("utf-8", "replace").decode("utf-8"):
+            raise UsageError("the text holds what no source can", remedy="give UTF-8 text")
         generated = self._bench.assembly.generated
         if wanted == base.main and generated and generated not in text.replace("\r\n", "\n"):
             # The user's file holds the kernel alone; its launcher was made for it.

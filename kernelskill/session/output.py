@@ -136,9 +136,10 @@ class Output:
     def _place(self, target: Path | None, candidate: Candidate) -> Path:
         """Return where the main file goes."""
         place = target.expanduser() if target is not None else self.kernel_path
-        if place is None:
+        if place is None or (target is None and not place.parent.is_dir()):
             raise UsageError(
-                "the run does not know the user's own file", remedy="name the file to write: export FILE"
+                "the run does not know the user's own file on this machine",
+                remedy="name the file to write: export FILE",
             )
         place = Path(os.path.normpath(Path.cwd() / place))
         return place / Path(candidate.main).name if place.is_dir() else place

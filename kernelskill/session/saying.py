@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kernelskill.errors import UsageError
+from kernelskill.session.clauses import cleaned
 from kernelskill.session.evidence import Evidence
 from kernelskill.session.records import Said
 from kernelskill.session.steering import SteeringDesk
@@ -15,6 +16,7 @@ def said(text: str, steering: SteeringDesk, evidence: Evidence, *, has_model: bo
     Raises:
         UsageError: There is none.
     """
+    text = cleaned(text)
     if not text.strip():
         raise UsageError("nothing was said", remedy="say what to try, what to leave alone, or ask something")
     if is_question(text, steering.vocabulary):

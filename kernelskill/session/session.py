@@ -221,7 +221,7 @@ class Session:
         self._bench.measured()
         self.work.confirm()
         reason = rounds.reason_to_stop(self.context, self.state)
-        return self._finish(reason or "interrupted")
+        return self._finish(reason or "user")
 
     def stop(self) -> None:
         """End what is going on at the next safe point; may be called from anywhere."""

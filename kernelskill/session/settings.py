@@ -164,6 +164,9 @@ class Settings:
         """Set, keep and put to use; nothing of it where one value cannot be used."""
         context = self._bench.context
         config = _checked(context.config, changes)
+        if config.model != context.config.model:
+            open_budgeted(config.model, _limits(config), folder=None)  # what cannot be opened changes nothing
+            self._bench.end_round("the model was changed")
         if any(name.startswith("model") for name in changes):
             model = open_budgeted(config.model, _limits(config), folder=context.run.root)
             context.model = model

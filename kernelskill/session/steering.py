@@ -12,6 +12,7 @@ from kernelskill.registry import near_names
 from kernelskill.schema import chat_event
 from kernelskill.schema.event import Ranked
 from kernelskill.schema.steering import Action, Rule
+from kernelskill.session.clauses import cleaned
 from kernelskill.session.records import Preferred, RuleView, ShownProposal, Steered, SteeringNames, Unknown
 from kernelskill.session.shown import find_proposal, shown_in
 from kernelskill.session.vocabulary import Topic, Vocabulary, vocabulary_of
@@ -39,6 +40,7 @@ class SteeringDesk:
         Raises:
             UsageError: There is no text, or far too much.
         """
+        text = cleaned(text)
         said = " ".join(text.split())
         if not said:
             raise UsageError("nothing was said", remedy='say for example "leave shared memory alone"')
@@ -158,7 +160,7 @@ class SteeringDesk:
         )
 
     def _named(self, action: Action, name: str) -> Steered:
-        said = " ".join(name.split())
+        said = " ".join(cleaned(name).split())
         vocabulary = self.vocabulary
         topic = vocabulary.topic(said) or vocabulary.topic(said.removeprefix("kernel "))
         if topic is None:

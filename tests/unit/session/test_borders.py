@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from kernelskill.errors import ConfigError, UsageError
+from kernelskill.schema.event import Ranked
 from kernelskill.session import Session
 from kernelskill.session.borders import Border, BorderAnswer, BorderPassed
 from tests.unit.graph.conftest import SOURCE
@@ -165,6 +166,23 @@ def test_what_cannot_be_exported(shop: Callable[..., Shop], tmp_path: Path) -> N
     unknown.work.baseline()
     with pytest.raises(UsageError, match="does not know the user's own file"):
         unknown.output.export()
+
+
+def test_a_new_model_begins_a_new_round(shop: Callable[..., Shop]) -> None:
+    made = stocked(shop)
+    session_of(made, stop_at=Ranked).work.step()
+    session = session_of(made)
+    assert session.status().open_round == 1
+    with pytest.raises(UsageError):
+        session.settings.set_model("scripted:")
+    assert session.status().open_round == 1
+    script = made.folder / "script.yaml"
+    script.write_text("model: silent\nanswers: []\n")
+    view = session.settings.set_model(f"scripted:{script}")
+    assert (view.spec, session.status().model) == (f"scripted:{script}", f"scripted:{script}")
+    assert session.status().open_round is None
+    session.settings.set_model("none")
+    assert session.work.step().round == 2
 
 
 def stocked_elsewhere(session: Session, shop: Callable[..., Shop]) -> Shop:

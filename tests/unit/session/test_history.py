@@ -168,7 +168,12 @@ def test_what_cannot_be_used_is_said(shop: Callable[..., Shop], text: str, reaso
 def test_bad_texts_and_files(shop: Callable[..., Shop], tmp_path: Path) -> None:
     session = session_of(stocked(shop))
     session.work.baseline()
-    for text, path, message in (("  \n", "", "empty"), (MINE, "no.cu", "no file 'no.cu'")):
+    for text, path, message in (
+        ("  \n", "", "empty"),
+        ("a\0", "", "no source"),
+        ("a\udcff", "", "no source"),
+        (MINE, "no.cu", "no file 'no.cu'"),
+    ):
         with pytest.raises(UsageError, match=message):
             session.history.pin(text, path=path)
     with pytest.raises(UsageError, match="cannot read"):

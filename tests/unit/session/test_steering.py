@@ -196,6 +196,19 @@ def test_a_choice_between_proposals_moves_the_policy(shop: Callable[..., Shop]) 
             again.steering.prefer(*names)
 
 
+def test_what_a_terminal_would_obey_is_not_kept(shop: Callable[..., Shop]) -> None:
+    session = session_of(stocked(shop))
+    steered = session.steering.say("no \x1b[31mshared memory\udc80, and mind\x07 it")
+    assert steered.text == "no [31mshared memory?, and mind it"
+    assert session_of(stocked_again(session, shop), "out").steering.rules() == session.steering.rules()
+
+
+def stocked_again(session: Session, shop: Callable[..., Shop]) -> Shop:
+    made = shop(slate=3, points=0)
+    made.skills = session.context.run.root.parent / "skills"
+    return made
+
+
 def test_there_is_nothing_to_compare_before_a_round(shop: Callable[..., Shop]) -> None:
     session = session_of(stocked(shop))
     with pytest.raises(UsageError, match="nothing was proposed yet"):
