@@ -132,6 +132,16 @@ def coefficient(expression: Expression, name: str) -> Expression | None:
     return poly(found, expression.type)
 
 
+def stride_order(index: Expression, name: str) -> tuple[int, int, int]:
+    """Return a key that sorts names by their strides in an index, the largest first, unknown ones last."""
+    factor = coefficient(index, name)
+    if factor is None:
+        return (1, 0, 0)
+    terms = terms_of(factor)
+    degree = max((len(monomial) for monomial in terms), default=-1)
+    return (0, -degree, -max((abs(count) for count in terms.values()), default=0))
+
+
 def without(expression: Expression, *names: str) -> Expression:
     """Return the terms that depend on none of the symbols."""
     kept = {

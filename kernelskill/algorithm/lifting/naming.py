@@ -37,16 +37,7 @@ class Names:
 def order_axes(draft: Draft) -> None:
     """Put the axis with the largest stride of the first store first."""
     index = draft.stores[0].index
-
-    def weight(name: str) -> tuple[int, int, int]:
-        factor = integers.coefficient(index, name)
-        if factor is None:
-            return (1, 0, 0)
-        terms = integers.terms_of(factor)
-        degree = max((len(monomial) for monomial in terms), default=-1)
-        return (0, -degree, -max((abs(count) for count in terms.values()), default=0))
-
-    ordered = sorted(draft.axes, key=weight)
+    ordered = sorted(draft.axes, key=lambda name: integers.stride_order(index, name))
     draft.axes = {name: draft.axes[name] for name in ordered}
 
 

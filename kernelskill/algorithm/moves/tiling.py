@@ -20,6 +20,7 @@ from kernelskill.algorithm.moves.plan import (
     number,
     pair,
 )
+from kernelskill.algorithm.promotion import with_loops_as_axes
 from kernelskill.algorithm.schedule import AxisPlan, Copy, LoopPlan, Schedule, Staging
 
 
@@ -72,13 +73,13 @@ class ShareTiles:
     def options(self, plan: Plan) -> tuple[Option, ...]:
         if plan.schedule.staged:
             raise IllegalMove("operands are staged already")
-        tiled_loop(plan.algorithm)
+        tiled_loop(with_loops_as_axes(plan.algorithm))
         values = ("16", "32", "8")
         return first_that_fits(self, plan, (Option("tile", values, "points of a block along each axis"),))
 
     def apply(self, plan: Plan, values: Mapping[str, str]) -> Plan:
         side = number(values["tile"])
-        algorithm = plan.algorithm
+        algorithm = with_loops_as_axes(plan.algorithm)
         if plan.schedule.staged:
             raise IllegalMove("operands are staged already")
         if plan.schedule.lanes > 1:
@@ -178,7 +179,7 @@ class UseTensorCores:
     def apply(self, plan: Plan, values: Mapping[str, str]) -> Plan:
         if plan.schedule.lanes > 1 or plan.schedule.tensor:
             raise IllegalMove("points are scheduled otherwise already")
-        algorithm = plan.algorithm
+        algorithm = with_loops_as_axes(plan.algorithm)
         product = find_product(algorithm)
         tile, warps, depth = pair(values["tile"]), pair(values["warps"]), number(values["depth"])
         shapes = {product.row: (warps[0], tile[0]), product.col: (warps[1], tile[1])}
