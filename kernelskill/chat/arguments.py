@@ -6,15 +6,12 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Literal, overload
 
-from kernelskill.config import parse_duration
 from kernelskill.errors import UsageError
 from kernelskill.registry import near_names
 
-Kind = Literal[
-    "word", "number", "duration", "amount", "candidate", "skill", "command", "path", "choice", "text"
-]
+Kind = Literal["word", "number", "amount", "candidate", "skill", "command", "path", "choice", "text"]
 """`text` takes the rest of the line as it stands, quotes and all; it comes last."""
 
 
@@ -59,17 +56,13 @@ class Values:
         """Return whether an argument, option or switch was given."""
         return name in self.given
 
-    def number(self, name: str) -> int | None:
-        """Return a whole number, or None where it was not given."""
-        return int(self.given[name]) if name in self.given else None
-
-    def amount(self, name: str) -> float | None:
-        """Return a number, or None where it was not given."""
-        return float(self.given[name]) if name in self.given else None
-
-    def seconds(self, name: str) -> float | None:
-        """Return a duration, or None where it was not given."""
-        return parse_duration(self.given[name]) if name in self.given else None
+    @overload
+    def number(self, name: str) -> int | None: ...
+    @overload
+    def number(self, name: str, default: int) -> int: ...
+    def number(self, name: str, default: int | None = None) -> int | None:
+        """Return a whole number, or the default where it was not given."""
+        return int(self.given[name]) if name in self.given else default
 
     def path(self, name: str) -> Path | None:
         """Return a path, with `~` for the home folder, or None where it was not given."""
@@ -144,8 +137,6 @@ def checked(what: Argument | Option, value: str, command: str) -> str:
         raise UsageError(f"{name} is {value!r}", remedy="give a whole number, 0 or more")
     if what.kind == "amount":
         _require_amount(name, value)
-    if what.kind == "duration":
-        parse_duration(value)
     if what.kind == "choice" and value not in what.choices:
         near = near_names(value, what.choices)
         hint = f"did you mean {near[0]}? " if near else ""

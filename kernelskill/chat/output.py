@@ -15,7 +15,7 @@ from rich.markdown import Markdown
 from rich.syntax import Syntax
 from rich.text import Text
 
-from kernelskill.chat.progress import Progress, hanging
+from kernelskill.chat.progress import Progress, hanging, harmless
 from kernelskill.chat.reply import Block, Code, Reply, Rows, Say, Tone
 from kernelskill.errors import KernelSkillError
 from kernelskill.schema.event import Event
@@ -136,7 +136,7 @@ class TextOutput:
             self.say(f"  {remedy}")
 
     def say(self, text: str, tone: Tone = "plain", **facts: Any) -> None:
-        for line in text.split("\n"):
+        for line in harmless(text, self.console).split("\n"):
             self._print(Text(line, style=STYLES[tone]))
 
     def block(self, block: Block) -> None:
@@ -175,7 +175,7 @@ class TextOutput:
             start = "".join(
                 set_cell_size(cell, width) + _GAP for cell, width in zip(row, widths, strict=False)
             )
-            text = Text(start + row[-1], style=style)
+            text = Text(harmless(start + row[-1], self.console), style=style)
             indent = cell_len(start)
             shown = hanging(text, self.console, indent) if wraps else text
             shown.rstrip()
@@ -184,6 +184,7 @@ class TextOutput:
     def _stacked(self, block: Rows) -> None:
         """Print every row as a block: its first cells, and the others below."""
         for row, tone in _toned(block):
+            row = tuple(harmless(cell, self.console) for cell in row)
             if block.plain:
                 start = _GAP.join(cell for cell in row[:-1] if cell)
                 self._print(Text(start, style=STYLES[tone] or "bold"))
@@ -195,8 +196,11 @@ class TextOutput:
                     self._print(Text(f"  {title + ': ' if title else ''}{cell}", style=STYLES[tone]))
 
     def _code(self, block: Code) -> None:
-        if not self.console.is_terminal or self.console.no_color or block.language == "text":
-            # As it is, so that it can be copied: no padding, no broken lines.
+        block = Code(harmless(block.text, self.console), block.language)
+        if not self.console.is_terminal:
+            self.console.file.write(block.text.rstrip("\n") + "\n")  # as it is, tabs and all
+        elif self.console.no_color or block.language == "text":
+            # So that it can be copied: no padding, no broken lines.
             self.console.print(Text(block.text.rstrip("\n")), soft_wrap=True)
         elif block.language == "markdown":
             self.console.print(Markdown(block.text))

@@ -17,6 +17,17 @@ _STYLES = {"good": "green", "bad": "red", "dim": "dim", "head": "bold", "plain":
 _NARROWEST = 60
 """Columns for which the lines of events are laid out at least; narrower terminals wrap them."""
 _SPINNER_ROOM = 4
+_OBEYED = {
+    code: f"<{code:02X}>"
+    for code in (
+        *range(0x09),
+        *range(0x0B, 0x20),
+        *range(0x7F, 0xA0),
+        *range(0x202A, 0x202F),
+        *range(0x2066, 0x206A),
+    )
+}
+"""What a terminal obeys or is confused by instead of showing it, and what is shown in its place."""
 
 
 class Progress:
@@ -29,7 +40,7 @@ class Progress:
     def __call__(self, event: Event) -> None:
         line = line_of(event, max(_NARROWEST, self._console.width))
         if line is not None:
-            text = Text(line.text, style=_STYLES[line.tone])
+            text = Text(harmless(line.text, self._console), style=_STYLES[line.tone])
             wrapped = hanging(text, self._console) if self._console.is_terminal else text
             self._console.print(wrapped, soft_wrap=True)
         self.waiting(waiting_for(event))
@@ -65,9 +76,14 @@ class Progress:
                 status.start()
 
     def _fitted(self, text: str) -> Text:
-        fitted = Text(text, no_wrap=True)
+        fitted = Text(harmless(text, self._console), no_wrap=True)
         fitted.truncate(max(8, self._console.width - _SPINNER_ROOM), overflow="ellipsis")
         return fitted
+
+
+def harmless(text: str, console: Console) -> str:
+    """Return a text whose control characters cannot reach a terminal: sources may be a model's."""
+    return text.replace("\r\n", "\n").translate(_OBEYED) if console.is_terminal else text
 
 
 def hanging(text: Text, console: Console, indent: int | None = None) -> Text:

@@ -38,6 +38,13 @@ def time(value: float | None, *, estimated: bool) -> str:
     return f"{'~' if estimated else ''}{figures.milliseconds(value)}"
 
 
+def verdict(kind: str, reason: str) -> str:
+    """Return a verdict with its reason, which may begin with it."""
+    if not reason or reason.startswith(kind):
+        return reason or kind
+    return f"{kind.replace('_', ' ')}: {reason}"
+
+
 def case_rows(cases: Iterable[records.CaseTime]) -> Rows:
     """Return a table of timed cases."""
     return rows(

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 _LIMITS: dict[str, tuple[Kind, str]] = {
     "rounds": ("number", "Rounds of a /run without a number."),
     "patience": ("number", "Rounds without gain."),
-    "device": ("duration", "Device time, for example 40s or 5m."),
-    "wall": ("duration", "Wall time, for example 10m."),
+    "device": ("word", "Device time: 40s, 5m, or +2m from now."),
+    "wall": ("word", "Wall time: 10m, or +10m from now."),
     "evaluations": ("number", "Evaluations."),
     "tokens": ("number", "Tokens of a model, in and out."),
     "usd": ("amount", "Money for a model."),
@@ -58,7 +58,7 @@ def _lines(found: BudgetView) -> list[tuple[str, str, str]]:
 
 
 def _seconds(value: float | None) -> str:
-    return "no limit" if value is None else f"{value:g} s"
+    return "no limit" if value is None else f"{value:.4g} s"
 
 
 def _limit(value: float | None) -> str:

@@ -16,7 +16,7 @@ def run(chat: ChatContext, values: Values) -> Reply:
     if found is None:
         return said("the head is the original: nothing is to be confirmed")
     held = found.verdict == "accepted"
-    title = Say(f"{found.verdict}: {found.reason}", "good" if held else "bad")
+    title = Say(views.verdict(found.verdict, found.reason), "good" if held else "bad")
     return reply(found, title, views.case_rows(found.cases), failed=not held)
 
 

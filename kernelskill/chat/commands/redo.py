@@ -13,7 +13,7 @@ def run(chat: ChatContext, values: Values) -> Reply:
     """Move the head forward."""
     if values.has("--to"):
         return moved(chat.session.history.move(values.text("--to")))
-    return moved(chat.session.history.redo(values.number("n") or 1))
+    return moved(chat.session.history.redo(values.number("n", 1)))
 
 
 COMMAND = Command(

@@ -22,7 +22,7 @@ def run(chat: ChatContext, values: Values) -> Reply:
         found,
         Say(f"{views.node(found.node)}: {before} -> {after}", "head"),
         views.case_rows(found.cases),
-        Say(f"{found.verdict}: {found.reason}" if found.reason else found.verdict),
+        Say(views.verdict(found.verdict, found.reason)),
     )
 
 

@@ -18,7 +18,7 @@ def moved(found: Moved) -> Reply:
 
 def run(chat: ChatContext, values: Values) -> Reply:
     """Move the head to its parent."""
-    return moved(chat.session.history.undo(values.number("n") or 1))
+    return moved(chat.session.history.undo(values.number("n", 1)))
 
 
 COMMAND = Command(

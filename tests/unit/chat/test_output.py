@@ -134,6 +134,19 @@ def test_markup_of_others_is_text() -> None:
     assert "[link=x]" in plain(shown(80, table))
 
 
+def test_a_terminal_obeys_nothing_that_is_only_shown() -> None:
+    bad = "a\x1b[2Jb\x9bc\u202ed\x07\te"
+    for width in (40, 200):
+        blocks: list[Block] = [Say(bad), rows(("x", "y"), [("1" * 30, bad)])]
+        blocks += [Code(bad, language) for language in ("cuda", "diff", "text")]  # type: ignore[arg-type]
+        for block in blocks:
+            text = plain(shown(width, block))
+            assert "a<1B>[2Jb<9B>c<202E>d<07>" in "".join(text.split())
+    stream = io.StringIO()
+    TextOutput(Console(file=stream, width=40)).block(Code(bad, "cuda"))
+    assert stream.getvalue() == bad + "\n", "a pipe gets it as it is"
+
+
 @pytest.mark.parametrize("width", [20, *WIDTHS])
 @pytest.mark.parametrize(
     "changes",
