@@ -13,6 +13,8 @@ from kernelskill.schema.launch_plan import LaunchPlan
 from kernelskill.schema.task import Signature
 from tests.recorder.conftest import ORDINARY, Source
 
+COUNTS = "the launcher keeps state: every call changes host memory of its own that outlives it"
+
 
 @pytest.fixture(scope="module")
 def remembering(compiled: Callable[..., Source]) -> Source:
@@ -50,7 +52,29 @@ def test_a_launcher_that_dies_later_is_found(remembering: Source) -> None:
     assert history(remembering, "dies_at_another_size").endswith("with other sizes it does not return")
 
 
-@pytest.mark.parametrize("launcher", ["plain", "kept_room", "consents_once", "graph_of_each_call"])
+def test_what_the_runtime_counts_for_a_launcher_is_found_by_calling_it_often(remembering: Source) -> None:
+    found = history(remembering, "counts_by_addresses")
+    assert found.startswith("the launcher keeps state: after ")
+    assert found.endswith(" calls it asks for other work")
+
+
+@pytest.mark.parametrize(
+    "launcher",
+    [
+        "plain",
+        "kept_room",
+        "consents_once",
+        "graph_of_each_call",
+        "kept_table",
+        "made_anew",
+        "of_the_call_alone",
+        "lost",
+        "prints",
+        "pinned_parameters",
+        "stream_of_each_call",
+        "least_recent",
+    ],
+)
 def test_what_is_made_once_is_no_matter(remembering: Source, launcher: str) -> None:
     assert history(remembering, launcher) == ""
     plan = remembering.record(launcher)
@@ -58,11 +82,28 @@ def test_what_is_made_once_is_no_matter(remembering: Source, launcher: str) -> N
     assert plan.escapes == ""
 
 
-@pytest.mark.parametrize("launcher", ["counts", "counts_in_the_thread"])
+@pytest.mark.parametrize(
+    "launcher",
+    [
+        "counts",
+        "counts_in_the_thread",
+        "counts_in_heap",
+        "counts_with_a_pointer",
+        "counts_with_a_pointer_into_heap",
+        "counts_with_a_constant_table",
+        "counts_nodes",
+        "counts_in_text",
+        "counts_in_a_map",
+        "counts_in_pinned_memory",
+        "counts_in_cout",
+        "counts_in_errno",
+        "counts_in_rounding",
+    ],
+)
 def test_data_that_every_call_changes_is_found(remembering: Source, launcher: str) -> None:
     plan = remembering.record(launcher)
     assert isinstance(plan, LaunchPlan)
-    assert plan.escapes == "the launcher keeps state: every call changes static data of its own"
+    assert plan.escapes == COUNTS
 
 
 def test_temporaries_in_static_pointers_are_no_state(remembering: Source) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 
 from kernelskill.backends.cuda.driver import DEVICE_L2_BYTES, Driver, DriverError
 from kernelskill.backends.cuda.memory import PlanMemory
+from kernelskill.backends.cuda.timing import COLD_AFTER_S, LEAST_WARM_UPS, WARM_UP_S
 from kernelskill.backends.cuda.worker import failure
 from kernelskill.errors import HarnessError
 from kernelskill.isolation.channel import serve
@@ -22,7 +23,6 @@ from kernelskill.schema.launch_plan import Address, Allocation
 
 _SLOT_BYTES = 32
 """Room for one argument; the same in `recorder/caller.py`."""
-_WARM_UPS = 3
 _DEFAULT_STREAM = 0
 
 
@@ -43,6 +43,7 @@ class DirectExecution:
         self._call.restype = None
         self._flush_bytes = 2 * max(self._driver.device_attribute(device, DEVICE_L2_BYTES), 1 << 22)
         self._flush = 0
+        self._busy_until = 0.0
         self._memory: PlanMemory | None = None
         self._slots = ctypes.create_string_buffer(_SLOT_BYTES)
         self._returns = "void"
@@ -94,11 +95,10 @@ class DirectExecution:
         if not self._flush:
             self._flush = self._driver.allocate(self._flush_bytes)
         start, end = self._driver.event(timing=True), self._driver.event(timing=True)
-        for _ in range(_WARM_UPS):
-            self.memory.reset(_DEFAULT_STREAM)
-            self.run()
+        self._warm_up()
         events, walls = [], []
         for number in range(samples):
+            self._driver.forget_persisting()
             self.memory.reset(_DEFAULT_STREAM)
             if flush_l2:
                 self._driver.fill_async(self._flush, number & 0xFF, self._flush_bytes, _DEFAULT_STREAM)
@@ -110,7 +110,18 @@ class DirectExecution:
             self._driver.synchronize()
             walls.append((time.perf_counter() - began) * 1e3)
             events.append(self._driver.elapsed_ms(start, end))
+        self._busy_until = time.monotonic()
         return {"events_ms": events, "walls_ms": walls}
+
+    def _warm_up(self) -> None:
+        """Call the launcher until the clocks are up, as the replay worker does."""
+        started = time.monotonic()
+        seconds = WARM_UP_S if started - self._busy_until > COLD_AFTER_S else 0.0
+        done = 0
+        while done < LEAST_WARM_UPS or time.monotonic() - started < seconds:
+            self.memory.reset(_DEFAULT_STREAM)
+            self.run()
+            done += 1
 
     def _launch(self) -> None:
         result = ctypes.c_longlong()

@@ -93,6 +93,7 @@ class Driver:
     """
 
     def __init__(self) -> None:
+        self._may_persist = True
         # global, so that the replay core finds the driver's functions
         self._library = ctypes.CDLL(LIBRARY, mode=ctypes.RTLD_GLOBAL)
         for name, arguments in _SIGNATURES.items():
@@ -176,6 +177,14 @@ class Driver:
     def synchronize(self) -> None:
         """Wait for all work; errors of earlier kernels appear here."""
         self.call("cuCtxSynchronize")
+
+    def forget_persisting(self) -> None:
+        """Give back what earlier work set aside of the L2; a driver that knows no such thing sets none aside."""
+        if self._may_persist:
+            try:
+                self.call("cuCtxResetPersistingL2Cache")
+            except DriverError:  # one that broke the context shows again at the next call
+                self._may_persist = False
 
     # --- memory ---
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from statistics import median
 
-from kernelskill.backends.cuda.driver import Driver, DriverError
+from kernelskill.backends.cuda.driver import Driver
 from kernelskill.backends.cuda.lowering import Lowered
 from kernelskill.backends.cuda.memory import PlanMemory
 from kernelskill.backends.cuda.replay_core import (
@@ -18,10 +18,10 @@ from kernelskill.backends.cuda.replay_core import (
     ReplayCore,
 )
 
-_COLD_AFTER_S = 0.5
+COLD_AFTER_S = 0.5
 """Clocks fall when a GPU has had nothing to do for about this long."""
-_WARM_UP_S = 0.1
-_LEAST_WARM_UPS = 3
+WARM_UP_S = 0.1
+LEAST_WARM_UPS = 3
 _EMPTY_PAIRS = 21
 _TINY_FACTOR = 3.0
 """A plan shorter than this many empty event pairs is repeated inside one sample."""
@@ -50,7 +50,6 @@ class Stopwatch:
         self._end = driver.event(timing=True)
         self._overhead_ms = 0.0
         self._busy_until = 0.0
-        self._may_persist = True
         self._probed: dict[int, tuple[Lowered, float]] = {}
         """The plan timed last, held so that its id stays its own, with its probed time in ms."""
 
@@ -137,7 +136,7 @@ class Stopwatch:
     def _warm_up(self, lowered: Lowered, memory: PlanMemory) -> None:
         started = time.monotonic()
         cold = self._is_cold()
-        least, seconds = (_LEAST_WARM_UPS, _WARM_UP_S) if cold else (1, 0.0)
+        least, seconds = (LEAST_WARM_UPS, WARM_UP_S) if cold else (1, 0.0)
         done = 0
         while done < least or time.monotonic() - started < seconds:
             memory.reset(self._stream)
@@ -145,18 +144,10 @@ class Stopwatch:
             done += 1
 
     def _is_cold(self) -> bool:
-        return time.monotonic() - self._busy_until > _COLD_AFTER_S
-
-    def _forget_persisting(self) -> None:
-        """Give back what an earlier run set aside of the L2; a driver that knows no such thing sets none aside."""
-        if self._may_persist:
-            try:
-                self._driver.call("cuCtxResetPersistingL2Cache")
-            except DriverError:  # one that broke the context shows again at the next call
-                self._may_persist = False
+        return time.monotonic() - self._busy_until > COLD_AFTER_S
 
     def _once(self, lowered: Lowered, memory: PlanMemory, repeats: int, flush_l2: bool) -> float:
-        self._forget_persisting()
+        self._driver.forget_persisting()
         memory.reset(self._stream)
         size = self._flush_bytes if flush_l2 else min(_PLAIN_AHEAD_BYTES, self._flush_bytes)
         queue_s = lowered.count * repeats * _OPERATION_S

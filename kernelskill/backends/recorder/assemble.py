@@ -220,7 +220,7 @@ def _counts(first: Transcript, second: Transcript) -> str:
     """
     for transcript in (first, second):
         if len(transcript.own_data) > _SETTLED and any(transcript.own_data[_SETTLED:]):
-            return "the launcher keeps state: every call changes static data of its own"
+            return "the launcher keeps state: every call changes host memory of its own that outlives it"
     return ""
 
 

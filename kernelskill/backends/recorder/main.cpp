@@ -6,6 +6,13 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+#endif
+
+#include <cerrno>
+#include <cfenv>
+#include <cstdio>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -14,6 +21,7 @@
 #include "errors.h"
 #include "faults.h"
 #include "own_data.h"
+#include "own_heap.h"
 #include "sandbox.h"
 #include "specification.h"
 #include "streams.h"
@@ -23,7 +31,8 @@ namespace recorder {
 namespace {
 
 constexpr size_t kSlotBytes = 32;            // of one argument, as in caller.py
-constexpr size_t kClearedStackBytes = 262144;
+constexpr size_t kClearedStackBytes = 1 << 20;
+constexpr uint64_t kLooks = 4;  // at what the launcher remembers; more calls would show nothing else
 
 using Caller = void (*)(void* function, const unsigned char* arguments, long long* result);
 
@@ -52,7 +61,11 @@ void load_stand_ins(const std::string& path) {
 }
 
 void* load(const std::string& path) {
-  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  void* library = nullptr;
+  {
+    CandidateCode running;
+    library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  }
   if (library != nullptr) return library;
   const std::string message = dlerror();
   const std::string mark = "undefined symbol: ";
@@ -68,17 +81,47 @@ void* find_function(void* library, const char* name) {
 }
 
 // What a launcher leaves uninitialised, such as the padding of a structure, is zero instead of our leavings.
-__attribute__((noinline)) void clear_stack() {
-  volatile unsigned char unused[kClearedStackBytes];
-  for (size_t i = 0; i < sizeof unused; ++i) unused[i] = 0;
+__attribute__((noinline, no_instrument_function)) void clear_stack() {
+  volatile uint64_t unused[kClearedStackBytes / 8];
+  for (volatile uint64_t& word : unused) word = 0;
 }
 
-void call(Caller caller, void* function, const std::vector<unsigned char>& arguments, uint64_t number) {
+// The number of the last error and the state of floating point are the launcher's own between its calls: what it left
+// there it finds again, and whether that differs is looked at as its data are.
+struct Leavings {
+  uint64_t error = 0;
+  uint64_t floating = 0;
+};
+
+Leavings leavings() {
+#if defined(__x86_64__)
+  return {static_cast<uint64_t>(errno), _mm_getcsr()};
+#else
+  return {static_cast<uint64_t>(errno), static_cast<uint64_t>(fegetround()) << 8 | fetestexcept(FE_ALL_EXCEPT)};
+#endif
+}
+
+void leave_as(const Leavings& was) {
+#if defined(__x86_64__)
+  _mm_setcsr(static_cast<unsigned>(was.floating));
+#endif
+  errno = static_cast<int>(was.error);
+}
+
+void call(Caller caller, void* function, const std::vector<unsigned char>& arguments, uint64_t number, Leavings& left) {
   Line("call").number("number", number).write();
   flush_transcript();
   long long returned = 0;
-  clear_stack();
-  caller(function, arguments.data(), &returned);
+  const Leavings ours = leavings();
+  leave_as(left);
+  {
+    CandidateCode running;
+    clear_stack();  // last, so that nothing of ours lies where the launcher's own will
+    caller(function, arguments.data(), &returned);
+  }
+  left = leavings();
+  leave_as(ours);
+  if (lost_count_of_chunks()) refuse("the launcher takes thousands of pieces of host memory", Direct::possible);
   if (output_overflowed()) refuse("the launcher prints without end: tens of kilobytes in a call", Direct::broken);
   Line line("return");
   line.integer("value", returned).number("error", last_error());
@@ -103,14 +146,19 @@ int record() {
   const std::string prefix = enter_sandbox(specification.root, specification.cpu_seconds);
   Line("ready").write();
   flush_transcript();
+  std::setvbuf(stdout, nullptr, _IONBF, 0);  // else what was printed before would be remembered there
   load_stand_ins(prefix + "/missing.so");
   void* host = load(prefix + "/host.so");
-  OwnData own_data(prefix + "/host.so");
+  Leavings left;
+#if defined(__x86_64__)
+  left.floating = _mm_getcsr();
+#endif
+  OwnData own_data(prefix + "/host.so", {&left.error, &left.floating});
   void* function = find_function(host, specification.symbol.c_str());
   const auto caller = reinterpret_cast<Caller>(find_function(load(prefix + "/caller.so"), "kernelskill_call"));
   for (uint64_t number = 0; number < specification.calls.size(); ++number) {
-    call(caller, function, arguments.at(specification.calls[number]), number);
-    Line("own_data").number("changed", own_data.changed_since_last_look()).write();
+    call(caller, function, arguments.at(specification.calls[number]), number, left);
+    if (number < kLooks) Line("own_data").number("changed", own_data.changed_since_last_look()).write();
   }
   Line("end").write();
   flush_transcript();

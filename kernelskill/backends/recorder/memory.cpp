@@ -5,6 +5,7 @@
 
 #include "device_memory.h"
 #include "errors.h"
+#include "own_heap.h"
 #include "specification.h"
 #include "streams.h"
 #include "transcript_writer.h"
@@ -74,6 +75,7 @@ cudaError_t allocate_pinned(void** out, size_t size) {
   *out = std::calloc(1, size > 0 ? size : 1);
   if (*out == nullptr) return fail(cudaErrorMemoryAllocation, "pinned host memory of " + decimal(size) + " bytes");
   pinned[*out] = size;
+  give_to_candidate(*out, size);
   Line("pinned").number("base", reinterpret_cast<uint64_t>(*out)).number("size", size).write();
   return cudaSuccess;
 }

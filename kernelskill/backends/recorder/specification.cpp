@@ -17,7 +17,7 @@ uint64_t Kernel::allowed_dynamic_shared() const {
 
 namespace {
 
-constexpr uint64_t kMostCalls = 64;
+constexpr uint64_t kMostCalls = 256;
 
 std::string read_everything(int descriptor) {
   std::string text;

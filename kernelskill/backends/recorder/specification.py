@@ -32,18 +32,20 @@ def specification_text(
     layout: int,
     timeout_s: float,
     before: Call | None = None,
+    repeats: int = 1,
 ) -> bytes:
     """Return the specification of one recording, as `specification.cpp` reads it.
 
     Args:
         build: The kernels and variables.
         signature: The launcher's parameters.
-        call: Made a few times, or once after `before`.
+        call: Made a few times, or after `before`.
         gpu: What the launcher is told.
         root: The only folder that candidate code may see.
         layout: 0 or 1.
         timeout_s: Becomes the limit of processor time.
         before: A call made first, with buffers of its own.
+        repeats: How often `call` is made after it.
 
     Raises:
         HarnessError: The call does not match the signature.
@@ -62,7 +64,7 @@ def specification_text(
         lines += [f"buffer {size} {EARLIER}{name}" for name, size in before.buffers.items()]
         lines += [_argument_line(parameter, before, 0) for parameter in signature.parameters]
         lines.append("other")
-        sequence = [0, 1]
+        sequence = [0, *[1] * repeats]
     first = 0 if before is None else len(before.buffers)
     lines += [f"buffer {size} {name}" for name, size in call.buffers.items()]
     lines += [_argument_line(parameter, call, first) for parameter in signature.parameters]
