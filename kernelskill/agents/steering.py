@@ -158,7 +158,8 @@ def describe(rule: Rule) -> str:
         case "note":
             return rule.text
         case _:
-            return f"{topic}: {_WORDS[rule.action]} {rule.value}".replace("  ", " ")
+            value = rule.value.replace("|", " or ")
+            return f"{topic}: {_WORDS[rule.action]} {value}".replace("  ", " ")
 
 
 def measured(value: str, rule: Rule) -> tuple[int, ...]:
@@ -228,7 +229,7 @@ def _within(rule: Rule, value: str) -> bool:
         return max(sides) <= max(limit)
     if rule.action == "at_least":
         return min(sides) >= min(limit)
-    return value == rule.value or set(sides) == set(limit)
+    return any(value == part or set(sides) == set(measured(part, rule)) for part in rule.value.split("|"))
 
 
 def _ordered(rule: Rule, values: list[str]) -> tuple[str, ...]:

@@ -34,7 +34,7 @@ class Rule(Record):
     parameters: tuple[str, ...] = ()
     """Names of the parameters it speaks of."""
     value: str = ""
-    """Of a range, for example `32` or `16x16`; of `prefer` the place in the order, from 1."""
+    """Of a range, for example `32` or `16x16`, several apart by `|`; of `prefer` the place in the order, from 1."""
     measure: Literal["side", "product"] = "side"
     """Whether a range of `16x16` speaks of each side, or of both together."""
     words: tuple[str, ...] = ()

@@ -18,7 +18,7 @@ from kernelskill.evaluation.spool import SpoolRules
 from kernelskill.evaluation.store import EvaluationStore
 from kernelskill.evaluation.task_parts import TaskParts
 from kernelskill.events import Clock, EventLog, Sink, read_events
-from kernelskill.experience.pool import ExperiencePool
+from kernelskill.experience.pool import POOL_FILE, ExperiencePool
 from kernelskill.graph.context import RoundContext
 from kernelskill.graph.learning import learn_again, stated_preferences
 from kernelskill.isolation.locks import FileLock
@@ -42,7 +42,6 @@ from kernelskill.source.unit import SourceUnit
 from kernelskill.tasks.load import load_task
 from kernelskill.tasks.snapshot import read_snapshot, write_snapshot
 
-POOL_FILE = "experience.sqlite"
 LOCK_FILE = ".lock"
 
 

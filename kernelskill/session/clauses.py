@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from kernelskill.session.vocabulary import Meaning, Vocabulary, Words, stem
+from kernelskill.session.vocabulary import Meaning, Topic, Vocabulary, Words, stem
 
 _SHORT = {
     "dont": "do not",
@@ -18,8 +18,9 @@ _SHORT = {
 }
 _TOKEN = re.compile(r"\d+(?:x\d+)*(?![\w.])|\d+(?:\.\d+)?%?|[^\W\d]\w*(?:/\w+)*|<=|>=|==|=<|=>|[^\s\w]|\w+")
 _PAIR = re.compile(r"(?<=\d)\s*[x\u00d7*]\s*(?=\d)")
+_TIMES = re.compile(r"\b(\d+)x(?!\w)")
 _BETWEEN = re.compile(r"\bbetween\s+(\d+)\s+and\s+(\d+)")
-_FROM_TO = re.compile(r"\bfrom\s+(\d+)\s+(?:up\s+)?to\s+(\d+)")
+_FROM_TO = re.compile(r"(?:\bfrom\s+)?(?<![\w.])(\d+)\s+(?:up\s+)?to\s+(\d+)(?![\w.])")
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,7 @@ def clauses_of(items: Sequence[Item]) -> Iterator[Clause]:
 
 def items_of(text: str, vocabulary: Vocabulary) -> list[Item]:
     """Return the words of a text with what they stand for."""
-    written = _TOKEN.findall(plain_text(text))
+    written = [part for word in _TOKEN.findall(plain_text(text)) for part in _parts(word, vocabulary)]
     found: list[Item] = []
     position = 0
     while position < len(written):
@@ -83,6 +84,13 @@ def items_of(text: str, vocabulary: Vocabulary) -> list[Item]:
         position += length
         found.append(item)
     return _with_kernels(found, vocabulary)
+
+
+def _parts(word: str, vocabulary: Vocabulary) -> list[str]:
+    """Return a word, or its parts where a slash means `and`."""
+    if "/" not in word or word in vocabulary.names or len(word) == 1:
+        return [word]
+    return re.findall(r"[^/]+|/", word)
 
 
 def _item(written: Sequence[str], position: int, vocabulary: Vocabulary) -> tuple[Item, int]:
@@ -121,6 +129,12 @@ def cleaned(text: str) -> str:
     return "".join(c if c.isprintable() or c.isspace() else " " for c in whole)
 
 
+def _span(match: re.Match[str]) -> str:
+    """Return a span as its two limits; one that goes downwards stays as it is."""
+    low, high = match[1], match[2]
+    return f">= {low} <= {high}" if int(low) <= int(high) else match[0]
+
+
 def plain_text(text: str) -> str:
     """Return a text in lower case with its contractions written out."""
     plain = (
@@ -139,6 +153,24 @@ def plain_text(text: str) -> str:
     plain = re.sub(r"n't\b", " not", plain)
     plain = re.sub(r"'s\b", "", plain).replace("'", " ")
     plain = re.sub(r"\b(\w+)\b", lambda match: _SHORT.get(match[1], match[1]), plain)
-    plain = _FROM_TO.sub(r">= \1 <= \2", _BETWEEN.sub(r">= \1 <= \2", plain))
+    plain = _FROM_TO.sub(_span, _BETWEEN.sub(_span, plain))
     plain = re.sub(r"(?<=\w)[.](?=\w)", " ", plain)
-    return _PAIR.sub("x", plain).replace("-", " ")
+    return _TIMES.sub(r"\1 ", _PAIR.sub("x", plain)).replace("-", " ")
+
+
+def is_question(text: str, vocabulary: Vocabulary) -> bool:
+    """Return whether a text asks something; a polite wish with a question mark is none."""
+    plain = plain_text(text).strip()
+    if any(plain.startswith(f"{word} ") for word in vocabulary.polite):
+        return False
+    if plain.startswith(("do not ", "what if we ")):
+        return False
+    if plain.rstrip().endswith(("?", "\uff1f", "\u061f")):
+        return True
+    return any(re.match(rf"{re.escape(word)}\b", plain) for word in vocabulary.questions)
+
+
+def topics_in(text: str, vocabulary: Vocabulary) -> tuple[Topic, ...]:
+    """Return what a text speaks of, whatever it says about it."""
+    found = [item.meaning.topic for item in items_of(text, vocabulary) if item.meaning and item.meaning.topic]
+    return tuple({topic.name: topic for topic in found}.values())

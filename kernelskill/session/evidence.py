@@ -17,14 +17,13 @@ from kernelskill.schema.profile import BottleneckKind, ProfileDepth
 from kernelskill.schema.proposal import Skill
 from kernelskill.schema.run import Member
 from kernelskill.session import explaining
-from kernelskill.session.clauses import cleaned
+from kernelskill.session.clauses import cleaned, topics_in
 from kernelskill.session.history import History
 from kernelskill.session.inquiry import answered_by_model
 from kernelskill.session.offers import Offers
 from kernelskill.session.records import Explanation, ProfileView, SkillRow, TreeNode
 from kernelskill.session.steering import SteeringDesk
 from kernelskill.session.vocabulary import Topic
-from kernelskill.session.wording import topics_in
 from kernelskill.session.workbench import Workbench
 
 _PROPOSAL = re.compile(r"p\d+\.\d+", re.IGNORECASE)
@@ -139,7 +138,13 @@ class Evidence:
         Raises:
             UnknownNameError: No skill is called so.
         """
-        return self._row(self._bench.context.library.get(name.strip()))
+        library, wanted = self._bench.context.library, name.strip()
+        try:
+            return self._row(library.get(wanted))
+        except UnknownNameError as unknown:
+            near = near_names(wanted, [skill.id.rsplit("/", 1)[-1] for skill in library.all()])
+            remedy = f"did you mean {' or '.join(near)}?" if near else "`skills` names them all"
+            raise UnknownNameError(unknown.message, remedy=remedy) from None
 
     def _from_records(self, question: str) -> Explanation:
         self._bench.ready()

@@ -14,6 +14,7 @@ from kernelskill.schema.chat_event import HeadMoved
 from kernelskill.schema.evaluation import Status, Verdict, VerdictKind
 from kernelskill.schema.event import Judged
 from kernelskill.schema.proposal import Effect, Exactness, Proposal
+from kernelskill.search.frontier import is_level
 from kernelskill.session import tree as trees
 from kernelskill.session.records import BestView, DiffView, Moved, Pinned, SourceView, TreeNode
 from kernelskill.session.workbench import Workbench
@@ -169,7 +170,7 @@ class History:
             bench.end_round("the user adopted a text of their own")
             self._judge(candidate)
         node = self.node(candidate.digest)
-        wanted = node.verdict in ("", *_STAYS) if move is None else move
+        wanted = self._is_level(node, fresh=known is None) if move is None else move
         moved = node.kept and wanted and not node.is_head
         if moved:
             self._go(node.digest, "pin")
@@ -252,6 +253,12 @@ class History:
             newline = "\r\n" if "\r\n" in text else "\n"
             text = text.rstrip() + (f"\n\n{generated}\n").replace("\n", newline)
         return base.with_text(wanted, text)
+
+    def _is_level(self, node: TreeNode, *, fresh: bool) -> bool:
+        """Return whether a candidate is not slower than the head; one that was judged before had another base."""
+        if fresh or not node.kept:
+            return node.verdict in _STAYS
+        return is_level(self._bench.context.member(node.digest), self._bench.head)
 
     def _judge(self, candidate: Candidate) -> None:
         bench, context = self._bench, self._bench.context

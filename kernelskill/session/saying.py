@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from kernelskill.errors import UsageError
-from kernelskill.session.clauses import cleaned
+from kernelskill.session.clauses import cleaned, is_question
 from kernelskill.session.evidence import Evidence
 from kernelskill.session.records import Said
 from kernelskill.session.steering import SteeringDesk
-from kernelskill.session.wording import is_question
 
 
 def said(text: str, steering: SteeringDesk, evidence: Evidence, *, has_model: bool) -> Said:

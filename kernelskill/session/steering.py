@@ -300,7 +300,7 @@ def _rules(wish: Wish, text: str) -> list[Rule]:
 def _skills(group: Sequence[Topic], *, by_parameter: bool) -> tuple[str, ...]:
     """Return the ids of a group; the parameters of a topic count wherever they occur, unless it was narrowed."""
     if by_parameter:
-        return () if any(topic.words for topic in group) else group[0].skills
+        return () if any(topic.words and not topic.own for topic in group) else group[0].skills
     return tuple(dict.fromkeys(skill for topic in group for skill in topic.skills))
 
 

@@ -37,6 +37,8 @@ class Topic:
     source: tuple[str, ...] = ()
     """Words of a source that show it."""
     verbs: tuple[str, ...] = ()
+    own: bool = False
+    """Whether its parameters count in its own skills alone."""
     kernels: tuple[str, ...] = ()
     specialists: tuple[str, ...] = ()
     limits: tuple[str, ...] = ()
@@ -149,6 +151,7 @@ def _topics(document: dict[str, Any], skills: Sequence[Skill]) -> Iterator[Topic
             measure=entry.get("measure", "side"),
             source=tuple(entry.get("source", ())),
             verbs=tuple(entry.get("verbs", ())),
+            own=entry.get("own", False),
             words=(*entry["words"], *entry.get("verbs", ())),
         )
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from kernelskill.schema.steering import Action
-from kernelskill.session.clauses import Clause, Item, clauses_of, items_of, plain_text
+from kernelskill.session.clauses import Clause, Item, clauses_of, items_of
 from kernelskill.session.vocabulary import Topic, Vocabulary, stem
 
 _MOST = 4000
@@ -37,24 +36,6 @@ class Reading:
     """The parts that were not understood, as they were written."""
 
 
-def is_question(text: str, vocabulary: Vocabulary) -> bool:
-    """Return whether a text asks something; a polite wish with a question mark is none."""
-    plain = plain_text(text).strip()
-    if any(plain.startswith(f"{word} ") for word in vocabulary.polite):
-        return False
-    if plain.startswith(("do not ", "what if we ")):
-        return False
-    if plain.rstrip().endswith(("?", "\uff1f", "\u061f")):
-        return True
-    return any(re.match(rf"{re.escape(word)}\b", plain) for word in vocabulary.questions)
-
-
-def topics_in(text: str, vocabulary: Vocabulary) -> tuple[Topic, ...]:
-    """Return what a text speaks of, whatever it says about it."""
-    found = [item.meaning.topic for item in items_of(text, vocabulary) if item.meaning and item.meaning.topic]
-    return tuple({topic.name: topic for topic in found}.values())
-
-
 def read_wish(text: str, vocabulary: Vocabulary) -> Reading:
     """Return what is wished for."""
     wishes: list[Wish] = []
@@ -64,8 +45,14 @@ def read_wish(text: str, vocabulary: Vocabulary) -> Reading:
     for position, clause in enumerate(clauses):
         following = clauses[position + 1] if position + 1 < len(clauses) else None
         done = _read(clause, before, following, vocabulary)
-        wishes += done.wishes
-        unknown += done.unknown
+        if done.alternative and wishes and wishes[-1].action == "exactly":
+            wishes[-1] = replace(wishes[-1], value=f"{wishes[-1].value}|{done.alternative}")
+        elif done.alternative and wishes and wishes[-1].value and before is not None:
+            wishes.pop()  # at most this or that: which one is meant nobody can say
+            unknown += [before.text, *done.unknown]
+        else:
+            wishes += done.wishes
+            unknown += done.unknown
         before = done
     return Reading(tuple(_joined(wishes)), tuple(dict.fromkeys(part for part in unknown if part.strip())))
 
@@ -97,6 +84,12 @@ class _Done:
     unknown: tuple[str, ...] = ()
     action: str = ""
     """What the next clause inherits."""
+    kernels: tuple[str, ...] = ()
+    """Where the rest of the sentence holds."""
+    alternative: str = ""
+    """Another value of the clause before."""
+    text: str = ""
+    topics: tuple[Topic, ...] = ()
 
 
 @dataclass
@@ -109,6 +102,8 @@ class _Parts:
     others: list[Topic] = field(default_factory=list)
     """Behind an `instead of`."""
     has_others: bool = False
+    has_preferred: bool = False
+    """Whether the word itself stands there: `prefer this to that`."""
     kernels: list[str] = field(default_factory=list)
     ranges: list[tuple[str, str]] = field(default_factory=list)
     numbers: list[str] = field(default_factory=list)
@@ -120,18 +115,18 @@ class _Parts:
 
 def _read(clause: Clause, before: _Done | None, following: Clause | None, vocabulary: Vocabulary) -> _Done:
     parts = _sorted(clause, vocabulary)
-    nothing = not (parts.topics or parts.kernels)
-    inherited = before.action if before and not clause.begins else ""
     if parts.is_conditional:
         return _Done(unknown=(clause.text,))
     action = _action(parts, clause, vocabulary)
-    if nothing:
-        said = [clause.text] if parts.leftover or parts.ranges or parts.numbers or parts.actions else []
-        # `first registers` may be cut in two by a comma; an action alone goes on to the next clause.
-        alone = bool(action) and not (parts.leftover or parts.ranges or parts.numbers)
-        if alone and following is not None and not following.begins:
-            return _Done(action=action)
-        return _Done(unknown=tuple(said), action=inherited if not said else "")
+    inherited = before.action if before and not clause.begins else ""
+    if not clause.begins and before is not None and before.kernels:
+        parts.kernels += [kernel for kernel in before.kernels if kernel not in parts.kernels]
+    if _is_place(parts, clause, action):
+        return _Done(kernels=tuple(parts.kernels))
+    if not parts.topics and before is not None and _goes_on(parts, clause):
+        parts.topics = list(before.topics)  # `at least 64 threads and at most 256`
+    if not (parts.topics or parts.kernels):
+        return _without_topic(parts, clause, following, action, inherited)
     if not action:
         action = _turned(inherited, clause) or _trailing(following, vocabulary)
     problem = parts.is_negated and any(
@@ -146,7 +141,45 @@ def _read(clause: Clause, before: _Done | None, following: Clause | None, vocabu
     is_binding = wishes is not None and any(wish.action in _BINDING for wish in wishes)
     if wishes is None or (is_binding and parts.leftover):
         return _Done(unknown=(clause.text,))
-    return _Done(tuple(wishes), tuple(parts.leftover), action=action)
+    scope = before.kernels if before is not None and not clause.begins else ()
+    return _Done(
+        tuple(wishes),
+        tuple(parts.leftover),
+        action=action,
+        kernels=scope,
+        text=clause.text,
+        topics=tuple(parts.topics),
+    )
+
+
+def _goes_on(parts: _Parts, clause: Clause) -> bool:
+    """Return whether a clause is another limit of what the one before spoke of."""
+    limits = bool(parts.ranges) and all(kind != "exactly" for kind, _ in parts.ranges)
+    return limits and not (clause.begins or parts.leftover or parts.kernels)
+
+
+def _without_topic(
+    parts: _Parts, clause: Clause, following: Clause | None, action: str, inherited: str
+) -> _Done:
+    """Return what a clause amounts to that names nothing: an action for the next one, or another value."""
+    odd = bool(parts.leftover or parts.numbers)
+    if not clause.begins and len(parts.ranges) == 1 and not (odd or parts.actions):
+        kind, value = parts.ranges[0]
+        alternative = value if kind == "exactly" else ""
+        return _Done(action=inherited, alternative=alternative, unknown=(clause.text,))
+    odd = odd or bool(parts.ranges)
+    # `first, registers` is cut in two by a comma; an action alone goes on to the next clause.
+    if action and not odd and following is not None and not following.begins:
+        return _Done(action=action)
+    is_said = odd or bool(parts.actions)
+    return _Done(unknown=(clause.text,) if is_said else (), action="" if is_said else inherited)
+
+
+def _is_place(parts: _Parts, clause: Clause, action: str) -> bool:
+    """Return whether a clause only says where the next ones hold: `in kernel foo, ...`."""
+    kinds = [item.meaning.kind for item in clause.items if item.meaning is not None]
+    silent = not (action or parts.topics or parts.leftover or parts.ranges)
+    return silent and bool(parts.kernels) and "place" in kinds
 
 
 def _wishes(action: str, parts: _Parts, clause: Clause) -> list[Wish] | None:
@@ -154,16 +187,20 @@ def _wishes(action: str, parts: _Parts, clause: Clause) -> list[Wish] | None:
     topics, kernels = tuple(parts.topics), tuple(parts.kernels)
     with_parameters = tuple(topic for topic in topics if topic.parameters)
     if action in ("range", "larger", "smaller") and not with_parameters:
-        if action == "range":
+        if action == "range" or not topics:
             return None
         action = "prefer" if action == "larger" else "later"
     if action == "range":
+        if sum(kind == "exactly" for kind, _ in parts.ranges) > 1:
+            return None
         narrowed = _narrowed(with_parameters, topics)
         return [
             Wish(_range_action(kind), narrowed, kernels, _limit(kind, value)) for kind, value in parts.ranges
         ]
     if action in ("larger", "smaller"):
         return [Wish(_as_action(action), _narrowed(with_parameters, topics), kernels)]
+    if action == "nothing":
+        return None
     if not topics:
         names = tuple(Topic(name=f"the kernel {name}", kernels=(name,)) for name in kernels)
         return [Wish(_as_action(action), names, value=_place(action, clause))]
@@ -196,6 +233,8 @@ def _action(parts: _Parts, clause: Clause, vocabulary: Vocabulary) -> str:
     if parts.ranges:
         return "range"
     for more, particular, general in (("more", "larger", "prefer"), ("less", "smaller", "later")):
+        if more in names and not parts.topics:
+            return "nothing"
         if more in names:
             names.discard(more)
             names.add(particular if has_parameters else general)
@@ -219,7 +258,9 @@ def _implied(parts: _Parts, clause: Clause) -> str:
         raw = first.written.lower()
         if first.words[0] in verbs and not raw.endswith(("ing", "s")):
             return "prefer"
-    return "prefer" if parts.cures and any(topic.limits for topic in parts.topics) else ""
+    asks = any(item.written in ("please", "pls") for item in clause.items) and not parts.leftover
+    cured = parts.cures and any(topic.limits for topic in parts.topics)
+    return "prefer" if cured or (asks and parts.topics) else ""
 
 
 def _sorted(clause: Clause, vocabulary: Vocabulary) -> _Parts:
@@ -243,8 +284,10 @@ def _sort(item: Item, rest: Sequence[Item], parts: _Parts) -> None:
         parts.is_conditional = True
     elif meaning.action == "not":
         parts.is_negated = not parts.is_negated
-    elif meaning.action == "instead" or (
-        meaning.action == "above" and parts.topics and _leads_to_topic(rest)
+    elif (
+        (item.written == "to" and parts.has_preferred and parts.topics and _leads_to_topic(rest))
+        or meaning.action == "instead"
+        or (meaning.action == "above" and parts.topics and _leads_to_topic(rest))
     ):
         parts.has_others = True
     elif meaning.action in _RANGES:
@@ -254,6 +297,7 @@ def _sort(item: Item, rest: Sequence[Item], parts: _Parts) -> None:
             parts.pending = ""
     elif meaning.kind == "action":
         parts.actions.append(meaning.action)
+        parts.has_preferred = parts.has_preferred or item.written.startswith("prefer")
     elif meaning.topic is not None:
         _sort_topic(meaning.topic, parts)
 

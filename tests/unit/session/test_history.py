@@ -142,6 +142,8 @@ def test_a_slower_text_is_kept_and_becomes_the_head_on_request(shop: Callable[..
     pinned = session.history.pin(slow)
     assert (pinned.accepted, pinned.moved, pinned.status) == (True, False, "slower")
     assert session.history.node() == head
+    assert not session.history.pin(slow).moved
+    assert not session.history.pin(session.history.show("original").text).moved
     assert session.history.pin(slow, move=True).moved
     assert session.history.undo().after.digest == head.digest
 

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kernelskill.session.clauses import is_question
 from kernelskill.session.vocabulary import Vocabulary, stems, vocabulary_of
-from kernelskill.session.wording import Wish, is_question, read_wish
+from kernelskill.session.wording import Wish, read_wish
 from kernelskill.skills.library import SkillLibrary, default_folders
 
 KERNELS = ("foo", "means", "transpose")
@@ -78,6 +79,18 @@ def understood(text: str) -> list[str]:
         ("can you leave shared memory alone?", ["ban shared memory"]),
         ("don\u2019t use shared\u00a0memory", ["ban shared memory"]),
         ("allow shared memory again", ["allow shared memory"]),
+        ("no more unrolling", ["ban unrolling"]),
+        ("no more than 4x unrolling", ["at_most unrolling 4"]),
+        ("tiles should be 32 or 64", ["exactly tiles 32|64"]),
+        ("in kernel foo, no shared memory", ["ban shared memory in foo"]),
+        ("prefer unrolling to tiling", ["prefer unrolling 1", "later tiles"]),
+        ("SHARED MEMORY: NO!!!", ["ban shared memory"]),
+        ("no smem/tensor cores", ["ban shared memory", "ban tensor cores"]),
+        ("fp16 is ok", ["allow half precision"]),
+        ("fast math is not allowed", ["ban fast math"]),
+        ("everything but foo", ["ban the kernel foo"]),
+        ("threads at least 64 and at most 256", ["at_least the block shape 64", "at_most the block shape 256"]),
+        ("tiles from 16 to 32", ["at_least tiles 16", "at_most tiles 32"]),
     ],
 )  # fmt: skip
 def test_many_spellings_are_understood(text: str, wishes: list[str]) -> None:
@@ -101,6 +114,12 @@ def test_many_spellings_are_understood(text: str, wishes: list[str]) -> None:
         "use at most 32 registers",
         "not exactly 32 tiles",
         "50% smaller",
+        "tiles at most 32 or 64",
+        "fewer blocks",
+        "tiles from 64 to 32",
+        "I think shared memory is a bad idea",
+        "unroll the innermost loop by 4",
+        "limit registers to 64",
     ],
 )
 def test_what_may_mean_something_else_is_not_taken(text: str) -> None:
