@@ -43,7 +43,8 @@ Budget = Annotated[
     typer.Option(
         "--budget",
         metavar="TIME",
-        help="Stop after so much device time, for example 40s or 5m.",
+        help="Stop after so much device time, for example 40s or 5m. Counted is what the search evaluates: not the "
+        "original's own measurement, nor a library it is compared with, nor the confirmation at the end.",
         show_default=False,
     ),
 ]

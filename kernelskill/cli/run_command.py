@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kernelskill.cli import model_options, options
+from kernelskill.cli import model_options, options, pool_report
 from kernelskill.cli.dry_run import print_dry_run
 from kernelskill.cli.progress import make_progress
 from kernelskill.config import RunConfig
@@ -152,11 +152,24 @@ def resume(
 
 
 def report(
-    folder: RunArgument,
+    folder: Annotated[
+        Path | None, typer.Argument(metavar="[RUN]", help="The run folder.", show_default=False)
+    ] = None,
+    pool: Annotated[
+        bool,
+        typer.Option(
+            "--pool", help="How often what skills predict of counters held, over all runs that learnt."
+        ),
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")] = False,
     raw: Annotated[bool, typer.Option("--markdown", help="Print Markdown as it is.")] = False,
 ) -> None:
     """Show the report of a run, finished or not."""
+    if pool == (folder is not None):
+        raise UsageError("give either a run folder or --pool", remedy="see `kernelskill report --help`")
+    if folder is None:
+        pool_report.show(as_json=as_json)
+        return
     from rich.console import Console
     from rich.markdown import Markdown
 

@@ -32,8 +32,11 @@ from sqlalchemy.schema import CreateIndex, CreateTable
 
 from kernelskill.errors import ArtifactCorrupt, HarnessError
 from kernelskill.schema.device import Evidence
-from kernelskill.schema.experience import Experience
+from kernelskill.schema.experience import Experience, Foretold
 from kernelskill.schema.proposal import Slate
+
+POOL_FILE = "experience.sqlite"
+"""In the user's data folder."""
 
 _METADATA = MetaData()
 
@@ -58,6 +61,15 @@ _EXPERIENCES = Table(
     Column("verdict", String),
     Column("schema_version", Integer, index=True),
     Column("log_speedup", Float),
+    Column("record", Text, nullable=False),
+)
+
+_FORETOLD = Table(
+    "foretold",
+    _METADATA,
+    Column("id", String, primary_key=True),
+    Column("skill", String, index=True),
+    Column("evidence", String, index=True),
     Column("record", Text, nullable=False),
 )
 
@@ -160,6 +172,28 @@ class ExperiencePool:
         own = [Experience.model_validate_json(text) for text in reversed(texts)]
         shipped = [e for e in self._shipped if _matches(e, schema_version, evidence)]
         return shipped + own
+
+    def record_foretold(self, found: Iterable[Foretold]) -> None:
+        """Keep what became of predictions; those already known change nothing."""
+        rows = [
+            {
+                "id": one.id,
+                "skill": one.outcome.skill,
+                "evidence": one.evidence,
+                "record": one.model_dump_json(),
+            }
+            for one in found
+        ]
+        if rows:
+            self._insert(_FORETOLD, rows)
+
+    def foretold(self, *, evidence: tuple[Evidence, ...] = ()) -> list[Foretold]:
+        """Return what became of every prediction, of these kinds of evidence or of all."""
+        query = select(_FORETOLD.c.record).order_by(_FORETOLD.c.skill, _FORETOLD.c.id)
+        if evidence:
+            query = query.where(_FORETOLD.c.evidence.in_(evidence))
+        with self._transaction() as connection:
+            return [Foretold.model_validate_json(text) for text in connection.execute(query).scalars()]
 
     def skill_records(self, *, evidence: tuple[Evidence, ...] = ("measured",)) -> list[SkillRecord]:
         """Return how each skill has done, the most tried first."""

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from kernelskill.graph.context import DIAGNOSES, PROPOSALS, RoundContext
 from kernelskill.profiling.predictions import observed_changes
+from kernelskill.schema.base import canonical_json, sha256_text
 from kernelskill.schema.candidate import Step
 from kernelskill.schema.event import Judged, Observed
+from kernelskill.schema.experience import Foretold
+from kernelskill.schema.proposal import MetricOutcome
 
 
 def observe(context: RoundContext, candidate: str) -> None:
@@ -26,6 +29,7 @@ def observe(context: RoundContext, candidate: str) -> None:
             context.diagnosis(candidate).profile,
             {changed_kernel(step) for step in proposal.steps},
         )
+        _keep(context, event.proposal, candidate, outcomes)
         context.log.emit(
             Observed(
                 round=event.round,
@@ -35,6 +39,24 @@ def observe(context: RoundContext, candidate: str) -> None:
                 outcomes=outcomes,
             )
         )
+
+
+def _keep(context: RoundContext, proposal: str, candidate: str, outcomes: tuple[MetricOutcome, ...]) -> None:
+    """Give the pool what became of the predictions, for `kernelskill report --pool`."""
+    if context.pool is None:
+        return
+    traced = context.diagnosis(candidate).profile.source == "trace"
+    context.pool.record_foretold(
+        Foretold(
+            id=sha256_text(canonical_json([context.run_id, proposal, candidate, outcome.canonical()])),
+            task=context.task.name,
+            gpu=context.evaluator.gpu.name,
+            evidence="estimated" if traced else "measured",
+            outcome=outcome,
+        )
+        for outcome in outcomes
+        if outcome.skill
+    )
 
 
 def changed_kernel(step: Step) -> str:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from kernelskill.report import figures
+from kernelskill.report.predictions import PredictionRow
 from kernelskill.report.tables import table
 from kernelskill.report.view import RunView
 
@@ -33,6 +36,11 @@ def hot_kernels(view: RunView) -> str:
 
 def predictions(view: RunView) -> str:
     """Return how often what skills predict of metrics held, metric by metric."""
+    return "## What skills predicted\n\n" + prediction_table(view.predictions) if view.predictions else ""
+
+
+def prediction_table(found: Sequence[PredictionRow]) -> str:
+    """Return a row for each prediction of each skill."""
     rows = [
         (
             row.skill,
@@ -41,10 +49,9 @@ def predictions(view: RunView) -> str:
             f"{row.held} of {row.observed}" if row.observed else "not observed",
             "-" if row.before is None or row.after is None else f"{row.before:.4g} -> {row.after:.4g}",
         )
-        for row in view.predictions
+        for row in found
     ]
-    header = ("skill", "metric", "predicted", "held", "the first time")
-    return "## What skills predicted\n\n" + table(header, rows) if rows else ""
+    return table(("skill", "metric", "predicted", "held", "the first time"), rows)
 
 
 def ceilings(view: RunView) -> str:

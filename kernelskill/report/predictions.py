@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from kernelskill.schema.event import Event, Observed
@@ -27,13 +27,16 @@ class PredictionRow:
 
 def prediction_rows(events: Sequence[Event]) -> tuple[PredictionRow, ...]:
     """Return a row for each skill, metric and direction, by skill."""
+    return rows_of(outcome for event in events if isinstance(event, Observed) for outcome in event.outcomes)
+
+
+def rows_of(outcomes: Iterable[MetricOutcome]) -> tuple[PredictionRow, ...]:
+    """Return a row for each skill, metric and direction, by skill."""
     grouped: dict[tuple[str, str, str], list[MetricOutcome]] = {}
-    for event in events:
-        if isinstance(event, Observed):
-            for outcome in event.outcomes:
-                key = (outcome.skill, outcome.metric, outcome.direction)
-                grouped.setdefault(key, []).append(outcome)
-    return tuple(_row(*key, outcomes) for key, outcomes in sorted(grouped.items()))
+    for outcome in outcomes:
+        key = (outcome.skill, outcome.metric, outcome.direction)
+        grouped.setdefault(key, []).append(outcome)
+    return tuple(_row(*key, found) for key, found in sorted(grouped.items()))
 
 
 def _row(skill: str, metric: str, direction: str, outcomes: Sequence[MetricOutcome]) -> PredictionRow:

@@ -6,6 +6,7 @@ from kernelskill.schema.base import Record
 from kernelskill.schema.candidate import Step
 from kernelskill.schema.device import Evidence
 from kernelskill.schema.evaluation import Status, VerdictKind
+from kernelskill.schema.proposal import MetricOutcome
 
 
 class Experience(Record):
@@ -46,3 +47,16 @@ class Preference(Record):
     weight: float
     """How clearly: grows with the difference of ln(speedup)."""
     evidence: Evidence
+
+
+class Foretold(Record):
+    """What became of one prediction of a skill, once the change was profiled."""
+
+    id: str
+    """Digest over run, proposal, candidate and prediction: recording it twice changes nothing."""
+    task: str
+    """Task name, for people."""
+    gpu: str
+    evidence: Evidence
+    """`estimated` where both profiles are of the emulated device."""
+    outcome: MetricOutcome

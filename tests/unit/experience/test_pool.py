@@ -9,7 +9,8 @@ from kernelskill.errors import ArtifactCorrupt, HarnessError
 from kernelskill.experience.pool import ExperiencePool
 from kernelskill.experience.preferences import FAILED_VALUE, preferences
 from kernelskill.schema.evaluation import VerdictKind
-from kernelskill.schema.proposal import Slate
+from kernelskill.schema.experience import Foretold
+from kernelskill.schema.proposal import MetricOutcome, Slate
 from tests.records import experience
 
 
@@ -102,3 +103,28 @@ def test_a_pool_that_cannot_be_used_any_more_is_one_line_with_a_remedy(tmp_path:
     with pytest.raises(HarnessError, match=r"pool\.sqlite.*no such table") as caught:
         pool.size()
     assert "--no-learn" in caught.value.remedy
+
+
+def foretold(identity: str, skill: str, held: bool | None, evidence: str = "estimated") -> Foretold:
+    outcome = MetricOutcome(metric="m", direction="down", skill=skill, before=2, after=1, held=held)
+    return Foretold.model_validate(
+        {"id": identity, "task": "t", "gpu": "g", "evidence": evidence, "outcome": outcome}
+    )
+
+
+def test_what_became_of_predictions_is_kept_once_and_found_by_evidence(tmp_path: Path) -> None:
+    pool = ExperiencePool.open(tmp_path / "pool.sqlite")
+    pool.record_foretold([])
+    pool.record_foretold([foretold("b", "memory/y", True), foretold("a", "memory/x", None)])
+    pool.record_foretold([foretold("a", "memory/x", None), foretold("c", "memory/x", False, "measured")])
+    assert [one.id for one in pool.foretold()] == ["a", "c", "b"]
+    assert [one.id for one in pool.foretold(evidence=("measured",))] == ["c"]
+
+
+def test_a_pool_of_an_earlier_version_learns_of_predictions(tmp_path: Path) -> None:
+    path = tmp_path / "pool.sqlite"
+    ExperiencePool.open(path).close()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("DROP TABLE foretold")
+        connection.commit()
+    assert ExperiencePool.open(path).foretold() == []

@@ -91,6 +91,11 @@ def test_what_skills_predict_is_compared_once_the_result_has_a_profile(shop: Cal
     assert [(row.metric, row.held, row.observed) for row in rows] == [
         ("a", 1, 1), ("a.sum", 0, 0), ("registers", 0, 1),
     ]  # fmt: skip
+    assert context.pool is not None
+    kept = context.pool.foretold()
+    assert {(one.outcome.metric, one.outcome.held) for one in kept} == {
+        ("a", True), ("a.sum", None), ("registers", False),
+    }  # fmt: skip
 
 
 def test_a_second_round_tries_only_what_is_left(shop: Callable[..., Any]) -> None:
