@@ -1,6 +1,7 @@
-"""Print a Markdown table of bench results: `python benchmarks/table.py RESULTS.json...`.
+"""Print a Markdown table of bench results: `python benchmarks/table.py [--last] RESULTS.json...`.
 
-The quotient is the library's time by ours; where no library does the job it is the part of the roof.
+The quotient is the library's time by ours; where no library does the job it is the part of the roof. With `--last`
+a task that stands in several files is printed once, from the file named last, with the mean over all.
 """
 
 import json
@@ -10,6 +11,7 @@ from pathlib import Path
 from kernelskill.report import figures
 from kernelskill.sweep.bench import BenchRow, mean_quotient
 
+CLOSE = 0.9
 HEADER = "| task | outcome | speedup | 95 % interval | before | after | library | quotient | of the roof | tried | changes |"
 
 
@@ -33,16 +35,23 @@ def line(row: BenchRow) -> str:
     return "| " + " | ".join(cell.replace("|", "/") for cell in cells) + " |"
 
 
-def main(files: list[Path]) -> None:
+def main(files: list[Path], *, last: bool) -> None:
     print(HEADER + "\n" + "|---" * HEADER.count(" |") + "|")
     tables = {file.name: _rows(file) for file in files}
+    if last:
+        newest = {row.task: row for rows in tables.values() for row in rows}
+        tables = {f"{len(newest)} tasks": [newest[task] for task in sorted(newest)]}
     for rows in tables.values():
         for row in rows:
             print(line(row))
     for name, rows in tables.items():
         capped, plain = mean_quotient(rows, 1.0), mean_quotient(rows)
         if capped is not None and plain is not None:
-            print(f"\n{name}: geometric mean of the quotients {capped:.3f} capped at 1, {plain:.3f} uncapped")
+            close = sum(row.quotient is not None and row.quotient >= CLOSE for row in rows)
+            print(
+                f"\n{name}: geometric mean of the quotients {capped:.3f} capped at 1, {plain:.3f} uncapped;"
+                f" {close} at {CLOSE} or more"
+            )
 
 
 def _rows(file: Path) -> list[BenchRow]:
@@ -51,4 +60,5 @@ def _rows(file: Path) -> list[BenchRow]:
 
 
 if __name__ == "__main__":
-    main([Path(name) for name in sys.argv[1:]])
+    names = sys.argv[1:]
+    main([Path(name) for name in names if name != "--last"], last="--last" in names)
