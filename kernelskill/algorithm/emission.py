@@ -15,6 +15,7 @@ from kernelskill.algorithm.lowering.kernel import LaunchFacts, emit
 from kernelskill.algorithm.lowering.text import Names, Writer
 from kernelskill.algorithm.model import IllegalMove
 from kernelskill.algorithm.moves.plan import Plan
+from kernelskill.algorithm.schedule import Schedule
 from kernelskill.schema.candidate import Replacement
 from kernelskill.source.syntax import Span, walk
 from kernelskill.source.unit import SourceUnit
@@ -56,7 +57,7 @@ def _qualifier(unit: SourceUnit, lifted: Lifted) -> str:
 def rewrite_kernel(
     unit: SourceUnit, lifted: Lifted, plan: Plan, apart: Sequence[tuple[str, str]] = ()
 ) -> Rewritten:
-    """Return the file with the kernel emitted under a plan.
+    """Return the file with the kernel emitted under a plan; one whose threads work together stays until a move is made.
 
     Args:
         unit: The user's file.
@@ -68,6 +69,9 @@ def rewrite_kernel(
     Raises:
         IllegalMove: The plan cannot be lowered, or the kernel stands where it cannot be replaced.
     """
+    if lifted.algorithm.joined and plan == Plan(lifted.algorithm, Schedule()):
+        # What threads of a block do together has no other form yet than the user's own.
+        return Rewritten(unit.text, ())
     if len(unit.launches_of(lifted.kernel)) != 1:
         raise IllegalMove("the kernel is launched from several places")
     facts = launch_facts(unit, lifted)

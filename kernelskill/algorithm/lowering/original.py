@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 
-from kernelskill.algorithm.integers import compared, value_of
+from kernelskill.algorithm.integers import compared, exact_division, value_of
 from kernelskill.algorithm.lowering.context import Context
 from kernelskill.algorithm.model import Axis, Binding, IllegalMove
 
@@ -81,10 +82,29 @@ def _value(context: Context, axis: Axis, flat: dict[Binding, str]) -> str:
     if whole not in flat:
         flat[whole] = context.names.fresh("flat")
         context.out.line(f"const {context.index_type} {flat[whole]} = {_wide_index(context, binding)};")
-    text = flat[whole]
-    if value_of(binding.weight) != 1:
-        text = f"{text} / {_divisor(context.show(binding.weight))}"
+    text = _quotient(context, binding, flat)
     return f"{text} % {_divisor(context.show(axis.upper))}" if binding.wraps else text
+
+
+def _quotient(context: Context, binding: Binding, flat: dict[Binding, str]) -> str:
+    """Return a flat index divided by the weight of a digit, one digit after the other as people write it."""
+    assert binding.weight is not None
+    whole = Binding(binding.dimension, binding.source)
+    text, left = flat[whole], binding.weight
+    faster = [
+        axis
+        for axis in reversed(context.algorithm.axes)
+        if axis.binding is not None and replace(axis.binding, weight=None, wraps=False) == whole
+    ]
+    for axis in faster:
+        assert axis.binding is not None
+        if axis.binding.weight is None or axis.binding == binding or not axis.binding.wraps:
+            break
+        quotient, rest = exact_division(left, axis.upper)
+        if value_of(rest) != 0 or value_of(axis.lower) != 0:
+            break
+        text, left = f"{text} / {_divisor(context.show(axis.upper))}", quotient
+    return text if value_of(left) == 1 else f"{text} / {_divisor(context.show(left))}"
 
 
 def _divisor(text: str) -> str:

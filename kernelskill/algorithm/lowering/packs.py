@@ -172,16 +172,16 @@ def place_in_pack(context: Context, buffer: str, kind: str, index: Expression, r
     offset = known % step
     base = add(rest, constant(-offset))
     elements = max(1, pack_alignment(step * run.width * size_of(kind)) // size_of(kind))
-    moving = [name for name in inner_loops(context.algorithm) if name != run.name]
-    if (known - offset) % elements or low * step % elements or base.depends_on(*moving):
+    if (known - offset) % elements or low * step % elements:
         return None
     return (PackKey(buffer, kind, step, base), offset) if _can_divide(context, base, elements) else None
 
 
 def _can_divide(context: Context, base: Expression, elements: int) -> bool:
-    """Whether a test of sizes can tell that a base is aligned: no term consists of axes alone."""
+    """Whether a test of sizes can tell that a base is aligned: no term consists of axes and loops alone."""
+    moving = {*context.axes, *inner_loops(context.algorithm)}
     for monomial, factor in terms_of(base).items():
-        axes_only = monomial and all(isinstance(a, Sym) and a.name in context.axes for a in monomial)
+        axes_only = monomial and all(isinstance(a, Sym) and a.name in moving for a in monomial)
         if axes_only and factor % elements:
             return False
     return True

@@ -21,6 +21,7 @@ from kernelskill.algorithm.lowering.context import AxisText, Context
 from kernelskill.algorithm.lowering.fill import zero_of
 from kernelskill.algorithm.lowering.hoisting import Accumulation, can_share, hoistable, ranges_of, renamed
 from kernelskill.algorithm.lowering.holding import guarded, hold_load, ordered, unheld_loads
+from kernelskill.algorithm.lowering.invariants import hold_invariants
 from kernelskill.algorithm.lowering.kept import serves, write_kept
 from kernelskill.algorithm.lowering.lanes import combine_lanes, has_start, neutral_of, pick_lanes
 from kernelskill.algorithm.lowering.loop_heads import is_short, loop_head
@@ -174,6 +175,9 @@ class _Group:
                 unroll = context.schedule.loop(loop.name).unroll
                 if unroll:
                     context.out.line(f"#pragma unroll {unroll}")
+                elif is_shared and context.schedule.lanes_outer:
+                    # Few threads walk along each column: they need several reads under way.
+                    context.out.line("#pragma unroll 8")
                 elif context.is_inner and is_short(loop):
                     # Neighbouring points of a thread read the same elements in different steps.
                     context.out.line("#pragma unroll")
@@ -252,15 +256,16 @@ class _Group:
         for load in held:
             del context.values[load]
 
-    def _invariants(self) -> list[Load]:
+    def _invariants(self) -> list[Expression]:
         """Write what the points read in every step into registers before the loops."""
         context = self._context
-        if not context.register_axes:
-            return []
         bodies = [body for member in self._members for body in body_of(member)]
+        if not context.register_axes:
+            states = [s.name for m in self._members if isinstance(m.renamed, Fold) for s in m.renamed.states]
+            return hold_invariants(context, bodies, self._loops, states)
         bound = {loop.name for loop in self._loops}
         bound |= {loop.name for body in bodies for node in walk(body) for loop in getattr(node, "loops", ())}
-        held: list[Load] = []
+        held: list[Expression] = []
         first = self._loops[0]
         runs = compared("<", first.lower, first.upper)
         tests = [] if value_of(runs) == 1 else [context.show(runs, 3)]

@@ -342,10 +342,11 @@ def row_strides(own: Footprint, unit: int) -> list[Expression]:
 
 
 def note_divisible(context: Context, expression: Expression, divisor: int) -> None:
-    """Note that a value must be divisible; factors that are axes may take any value and are left out."""
+    """Note that a value must be divisible; factors that are axes or loops take any value and are left out."""
+    moving = {*context.axes, *inner_loops(context.algorithm)}
     for monomial, factor in terms_of(expression).items():
         if factor % divisor == 0:
             continue
-        kept = [atom for atom in monomial if not (isinstance(atom, Sym) and atom.name in context.axes)]
+        kept = [atom for atom in monomial if not (isinstance(atom, Sym) and atom.name in moving)]
         value = product([constant(abs(factor)), *kept])
         context.divisible[value] = max(divisor, context.divisible.get(value, 0))

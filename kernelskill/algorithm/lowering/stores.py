@@ -12,6 +12,7 @@ from kernelskill.algorithm.integers import conjunction
 from kernelskill.algorithm.lowering.context import AxisText, Context
 from kernelskill.algorithm.lowering.hoisting import hoistable
 from kernelskill.algorithm.lowering.holding import unheld_loads
+from kernelskill.algorithm.lowering.invariants import hold_invariants
 from kernelskill.algorithm.lowering.kept import kept_chunks, serves, write_kept
 from kernelskill.algorithm.lowering.loop_heads import loop_head
 from kernelskill.algorithm.lowering.packs import (
@@ -211,12 +212,16 @@ def write_wide(context: Context, stores: Sequence[Store], packs: Packs, first: s
 
 
 def _write_looped(context: Context, store: Store) -> None:
+    before = dict(context.values)
+    if not store.guard and not context.register_axes:
+        hold_invariants(context, [store.value], store.loops)
     if serves(context, store.loops, [store.value]):
         _write_looped_kept(context, store)
         with context.out.block("else"):
             _write_looped_shared(context, store)
-        return
-    _write_looped_shared(context, store)
+    else:
+        _write_looped_shared(context, store)
+    context.values = before
 
 
 def _write_looped_kept(context: Context, store: Store) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from kernelskill.algorithm.access import certain_loads
@@ -23,7 +23,7 @@ from kernelskill.algorithm.expression import (
 )
 from kernelskill.algorithm.lowering.context import Context
 from kernelskill.algorithm.printing import show
-from kernelskill.algorithm.types import cuda_name, is_integer
+from kernelskill.algorithm.types import cuda_name, is_float, is_integer
 
 _SMALL = 3
 """Operations from which a value used twice gets a name."""
@@ -57,8 +57,29 @@ class _Printer:
     def run(self) -> Values:
         for root in self._roots:
             self._count(root)
+        self._read_first()
         texts = tuple(show(root, self._leaf) for root in self._roots)
         return Values(tuple(self._declarations), texts)
+
+    def _read_first(self) -> None:
+        """Name what is read from memory in any case, where slow operations would keep later reads waiting."""
+        nodes = [node for root in self._roots for node in self._printed(root)]
+        reads = [node for node in nodes if isinstance(node, Load) and node in self._certain]
+        if len(reads) < 2 or not any(is_slow(node) for node in nodes):
+            return
+        for read in sorted(dict.fromkeys(reads), key=lambda node: node.size):
+            if self._leaf(read) is None:
+                wrapped = (n for n in self._hints if isinstance(n, Cast | Call) and n.children == (read,))
+                held = next((node for node in wrapped if node in self._counts), read)
+                self._declare(held, self._hints.get(held) or f"{read.buffer}_value")
+
+    def _printed(self, node: Expression) -> Iterator[Expression]:
+        """Yield what the text of a value will hold."""
+        if self._context.leaf(node) is not None or isinstance(node, Reduce | Fold):
+            return
+        yield node
+        for child in node.children:
+            yield from self._printed(child)
 
     def _count(self, node: Expression) -> None:
         if self._context.leaf(node) is not None and not isinstance(node, Load):
@@ -76,9 +97,11 @@ class _Printer:
             return self._named[node]
         if not self._is_shared(node):
             return known
+        return self._declare(node, self._hints.get(node, "") or "t", known)
+
+    def _declare(self, node: Expression, base: str, known: str | None = None) -> str:
         text = known if known is not None else show(node, lambda n: None if n is node else self._leaf(n))
-        hint = self._hints.get(node, "")
-        name = self._context.names.fresh(hint or "t")
+        name = self._context.names.fresh(base)
         kind = self._context.index_type if isinstance(node, Poly) else cuda_name(node.type)
         self._declarations.append(f"const {kind} {name} = {text};")
         self._named[node] = name
@@ -96,6 +119,13 @@ class _Printer:
         if is_integer(node.type) and isinstance(node, Poly) and not loads(node):
             return False
         return _operations(node) >= (1 if node in self._hints else _SMALL)
+
+
+def is_slow(node: Expression) -> bool:
+    """Whether a compiler makes branches or long sequences of an operation: loads behind it wait."""
+    return (isinstance(node, Call) or (isinstance(node, Binary) and node.op in ("/", "%"))) and is_float(
+        node.type
+    )
 
 
 def _operations(node: Expression) -> int:

@@ -21,8 +21,11 @@ class ShareRows:
     """Let a group of neighbouring threads share each point's loops and combine by shuffles."""
 
     def options(self, plan: Plan) -> tuple[Option, ...]:
+        # Who gives each row a block has few long rows.
+        few = _has_a_block_each(plan.algorithm)
+        lanes = "512 256 1024 128 32" if few else "32 256 128 512 64 16 8"
         offered = (
-            Option("lanes", ("32", "256", "128", "512", "64", "16", "8"), "threads that share a row"),
+            Option("lanes", tuple(lanes.split()), "threads that share a row"),
             Option("threads", ("256", "128", "512"), "threads of a block, at least the lanes"),
             Option("vector", ("4", "1", "2"), "neighbouring steps that a lane takes together"),
         )
@@ -53,8 +56,8 @@ class ShareColumns:
 
     def options(self, plan: Plan) -> tuple[Option, ...]:
         offered = (
-            Option("lanes", ("16", "8", "32", "4"), "rows of threads that share a column"),
-            Option("threads", ("32", "64", "128"), "neighbouring points of a block"),
+            Option("lanes", ("32", "64", "16", "8", "4"), "rows of threads that share a column"),
+            Option("threads", ("16", "32", "8", "64", "128"), "neighbouring points of a block"),
         )
         return first_that_fits(self, plan, offered)
 
@@ -115,6 +118,12 @@ class SumInBlocks:
             splits=number(values["blocks"]),
         )
         return checked(Plan(algorithm, schedule))
+
+
+def _has_a_block_each(algorithm: Algorithm) -> bool:
+    """Whether every point has a block of its own in the user's mapping."""
+    bindings = [axis.binding for axis in algorithm.axes]
+    return bool(bindings) and all(b is not None and b.source == "block" for b in bindings)
 
 
 def _check_loops(algorithm: Algorithm) -> None:
