@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from typing import Any
 
 from kernelskill.backends.base import Call
@@ -54,33 +55,13 @@ def history_matters(
     Returns:
         How the two differ, in one line; empty where they do not.
     """
-    program = recorder_program(toolchain)
-
-    def ended(first: Call | None, repeats: int) -> tuple[Ending, Ending]:
-        with sandbox_folder(host_files(build, signature, toolchain)) as folder:
-            return run_layouts(
-                program,
-                lambda layout: specification_text(
-                    build,
-                    signature,
-                    call,
-                    gpu,
-                    root=str(folder),
-                    layout=layout,
-                    timeout_s=timeout_s,
-                    before=first,
-                    repeats=repeats,
-                ),
-                folder=folder,
-                timeout_s=timeout_s,
-            )
-
+    recorder = _Recorder(build, signature, call, gpu, toolchain, timeout_s)
     began = time.monotonic()
-    alone = _work(_readable(ended(None, 1)), 0)
+    alone = _work(_readable(recorder.record(None, 1)), 0)
     if alone is None:
         return ""
     repeats = _repeats(len(alone), (time.monotonic() - began) / CALLS, timeout_s)
-    later = _readable(ended(before, repeats))
+    later = _readable(recorder.record(before, repeats))
     for number in dict.fromkeys((1, 2, repeats // 2, repeats)):
         after = _work(later, number)
         if after != alone:
@@ -88,6 +69,38 @@ def history_matters(
             calls = "a call with other sizes" if number == 1 else f"{number} calls"
             return f"the launcher keeps state: after {calls} it {what}"
     return ""
+
+
+@dataclass(frozen=True)
+class _Recorder:
+    """Records one call, alone or after another."""
+
+    build: Build
+    signature: Signature
+    call: Call
+    gpu: Gpu
+    toolchain: Toolchain
+    timeout_s: float
+
+    def record(self, before: Call | None, repeats: int) -> tuple[Ending, Ending]:
+        """Return how both layouts ended."""
+        with sandbox_folder(host_files(self.build, self.signature, self.toolchain)) as folder:
+            return run_layouts(
+                recorder_program(self.toolchain),
+                lambda layout: specification_text(
+                    self.build,
+                    self.signature,
+                    self.call,
+                    self.gpu,
+                    root=str(folder),
+                    layout=layout,
+                    timeout_s=self.timeout_s,
+                    before=before,
+                    repeats=repeats,
+                ),
+                folder=folder,
+                timeout_s=self.timeout_s,
+            )
 
 
 def _repeats(operations: int, call_s: float, timeout_s: float) -> int:
