@@ -75,6 +75,14 @@ def place_of(choices: Sequence[Choice], values: Values) -> int:
     return sum(choice.values.index(value) for choice, value in zip(choices, values, strict=True))
 
 
+def far_points(choices: Sequence[Choice]) -> list[Values]:
+    """Return the middle and the far end of a space: what suits sizes that the first values do not suit."""
+    middle = tuple(choice.values[len(choice.values) // 2] for choice in choices)
+    far = tuple(choice.values[-1] for choice in choices)
+    first = tuple(choice.values[0] for choice in choices)
+    return [values for values in dict.fromkeys((middle, far)) if values != first]
+
+
 def size_of(choices: Sequence[Choice]) -> int:
     """Return the number of points."""
     return _size([len(choice.values) for choice in choices])

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import log
+from dataclasses import dataclass
+from math import inf, log
 
 import numpy as np
 
+from kernelskill.agents.families import Values, far_points, size_of, steps_at
 from kernelskill.evaluation.forecasts import Forecasting
-from kernelskill.graph.context import RoundContext
+from kernelskill.graph.context import PROPOSALS, RoundContext
+from kernelskill.graph.points import made_point
 from kernelskill.policy.rank import choose
 from kernelskill.schema.proposal import Proposal, RankedProposal
+
+GOOD_GAIN = 0.2
+"""ln(speedup) at its first values with which a family needs no second look."""
+LEAST_SPACE = 8
+"""Points of a family worth a second look."""
+MOST_DOUBTFUL = 4
 
 
 def wants_forecasts(context: RoundContext) -> bool:
@@ -24,6 +33,53 @@ def likeliest(ranked: Sequence[RankedProposal], proposals: Sequence[Proposal], m
     places = {row.proposal: row.mean + row.deviation for row in ranked}
     hopes = np.array([places[proposal.id] for proposal in proposals])
     return [proposals[index] for index in choose(hopes, proposals, most)]
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """What forecasts say of a slate."""
+
+    gains: dict[str, float]
+    """Id of a proposal to ln(estimated speedup over its base)."""
+    moved: dict[str, Proposal]
+    """Id of a family to the same family, begun at the point of it that promises more than its first values."""
+
+
+def outlook(
+    context: RoundContext, proposals: Sequence[Proposal], ranked: Sequence[RankedProposal]
+) -> Outlook:
+    """Forecast proposals, and of families that begin badly also the far points of their space.
+
+    First values are made for large sizes; a family that brings nothing there may be the best for small ones.
+    """
+    gains = forecast_gains(context, proposals)
+    hopes = {row.proposal: row.mean + row.deviation for row in ranked}
+    doubtful = [
+        p for p in proposals if size_of(p.choices) >= LEAST_SPACE and gains.get(p.id, GOOD_GAIN) < GOOD_GAIN
+    ]
+    doubtful.sort(key=lambda proposal: -hopes[proposal.id])
+    begun = [
+        (family.id, elsewhere)
+        for family in doubtful[:MOST_DOUBTFUL]
+        for values in far_points(family.choices)
+        if (elsewhere := _begun_at(context, family, values)) is not None
+    ]
+    told = forecast_gains(context, [elsewhere for _, elsewhere in begun])
+    moved: dict[str, Proposal] = {}
+    for family, elsewhere in sorted(begun, key=lambda pair: told.get(pair[1].id, -inf)):
+        if told.get(elsewhere.id, -inf) >= GOOD_GAIN:
+            context.run.put(PROPOSALS, elsewhere.id, elsewhere)
+            moved[family] = elsewhere
+    return Outlook({**gains, **told}, moved)
+
+
+def _begun_at(context: RoundContext, family: Proposal, values: Values) -> Proposal | None:
+    """Return a family with another first point, or None where it cannot be applied."""
+    point = made_point(context, family, steps_at(family.steps, family.choices, values))
+    if not isinstance(point, Proposal):
+        return None
+    own = ("candidate", "steps", "exactness", "assumptions")
+    return family.model_copy(update={name: getattr(point, name) for name in own})
 
 
 def forecast_gains(context: RoundContext, proposals: Sequence[Proposal]) -> dict[str, float]:

@@ -9,12 +9,13 @@ from typing import Literal
 
 import numpy as np
 
-from kernelskill.agents.families import Values, place_of, points, size_of, steps_at
+from kernelskill.agents.families import Values, far_points, place_of, points, size_of, steps_at
 from kernelskill.errors import RunInterrupted
 from kernelskill.evaluation.judge import judge
 from kernelskill.graph import outcomes
-from kernelskill.graph.context import PROPOSALS, SEARCHES, SLATES, RoundContext
+from kernelskill.graph.context import SEARCHES, SLATES, RoundContext
 from kernelskill.graph.forecasting import forecast_gains, wants_forecasts
+from kernelskill.graph.points import made_point
 from kernelskill.policy.features import FEATURE_NAMES, SCHEMA_VERSION
 from kernelskill.schema.base import canonical_json, sha256_text
 from kernelskill.schema.candidate import Step
@@ -24,8 +25,6 @@ from kernelskill.schema.proposal import Effect, Proposal, Refusal, Slate
 from kernelskill.schema.search import ParameterSearch
 from kernelskill.search.parameters import PointSearch
 from kernelskill.search.screening import after_building, before_building
-from kernelskill.skills.apply import make_proposal
-from kernelskill.skills.transformation import SkillRefused
 
 MOST_POINTS = 48
 """Points of a family that the policy puts in order; the slate keeps a row of each."""
@@ -187,7 +186,8 @@ def _by_forecast(context: RoundContext, bench: _Bench, order: Sequence[Values]) 
     if not wants_forecasts(context):
         return [own, *others]
     made: dict[Values, Proposal] = {}
-    for values in others[: context.config.forecasts]:
+    asked = [*others[: context.config.forecasts], *far_points(bench.family.choices)]
+    for values in dict.fromkeys(asked):
         point = bench.make(steps_at(bench.family.steps, bench.family.choices, values))
         if isinstance(point, Proposal) and not bench.before_building(point):
             made[values] = point
@@ -215,21 +215,7 @@ class _Bench:
     family: Proposal
 
     def make(self, steps: tuple[Step, ...]) -> Proposal | Refusal:
-        base = self.context.member(self.family.base).candidate
-        try:
-            made = make_proposal(
-                base,
-                steps,
-                self.context.library,
-                self.context.skill_context,
-                reason=self.family.rationale,
-            )
-        except SkillRefused as refused:
-            return Refusal(skill=steps[0].skill, kernel=steps[0].site, reason=refused.reason)
-        # The chosen proposal itself keeps its choices: the search may have to be run again after a kill.
-        if not self.context.run.has(PROPOSALS, made.id):
-            self.context.run.put(PROPOSALS, made.id, made)
-        return made
+        return made_point(self.context, self.family, steps)
 
     def is_known(self, digest: str) -> bool:
         # A search that is run again after a kill finds its own evaluations in the log.

@@ -8,7 +8,7 @@ import numpy as np
 
 from kernelskill.graph import outcomes
 from kernelskill.graph.context import SLATES, RoundContext
-from kernelskill.graph.forecasting import forecast_gains, likeliest, wants_forecasts
+from kernelskill.graph.forecasting import likeliest, outlook, wants_forecasts
 from kernelskill.graph.state import RoundState
 from kernelskill.policy.features import FEATURE_NAMES, SCHEMA_VERSION
 from kernelskill.schema.base import canonical_json, sha256_text
@@ -39,17 +39,19 @@ def ranked_slate(context: RoundContext, state: RoundState) -> Slate:
         group = [p for p in proposals if (p.origin != "model") is mechanical]
         rank = partial(
             context.policy.rank,
-            group,
-            {base: d.bottlenecks for base, d in diagnoses.items()},
-            contexts,
+            bottlenecks={base: d.bottlenecks for base, d in diagnoses.items()},
+            contexts=contexts,
             take=context.config.slate if mechanical else max(context.config.slate, LEAST_ANSWERED),
             potentials={base: outcomes.potentials_of(context, base) for base in diagnoses},
-            shifts={proposal.id: steering.shift(proposal) for proposal in proposals},
         )
-        rows = rank(rng=_draws(context, number, turn, mechanical=mechanical))
+        shifts = {proposal.id: steering.shift(proposal) for proposal in group}
+        rows = rank(group, shifts=shifts, rng=_draws(context, number, turn, mechanical=mechanical))
         if mechanical and len(rows) > 1 and wants_forecasts(context):
-            gains = forecast_gains(context, likeliest(rows, group, context.config.forecasts))
-            rows = rank(rng=_draws(context, number, turn, mechanical=mechanical), forecasts=gains)
+            seen = outlook(context, likeliest(rows, group, context.config.forecasts), rows)
+            group = list({p.id: p for p in (seen.moved.get(p.id, p) for p in group)}.values())
+            shifts = {proposal.id: steering.shift(proposal) for proposal in group}
+            rng = _draws(context, number, turn, mechanical=mechanical)
+            rows = rank(group, shifts=shifts, rng=rng, forecasts=seen.gains)
         ranked += rows
     return Slate(
         id=identity,

@@ -237,6 +237,19 @@ def test_forecasts_choose_what_the_device_looks_at(shop: Callable[..., Any]) -> 
     assert "ms=0.1" in best_source(context)
 
 
+def test_a_family_that_begins_badly_is_begun_where_its_forecast_is_good(shop: Callable[..., Any]) -> None:
+    made = shop(slate=2, points=4, budget_s=1000.0, forecasts=8, rounds=1)
+    widths = {"256": 1.6, "128": 1.5, "64": 1.4, "32": 1.3, "16": 0.9, "8": 0.8, "4": 0.5, "2": 0.2}
+    fields = f"parameters:\n  - {{name: width, values: {[*widths]}}}".replace("'", '"')
+    made.skill("compute/widen", "/* plain */", "/* wide */", widths, fields=fields)
+    made.skill("compute/other", "/* plain */", "/* other */", 0.95)
+    context = made.run(made.context())
+    assert of_kind(context, Evaluated)[0].label == "widen(width=2) at k//* wide */"
+    assert "ms=0.2" in best_source(context)
+    chosen = [context.proposal(p) for p in of_kind(context, Ranked)[0].chosen]
+    assert [len(p.choices[0].values) for p in chosen if p.choices] == [8]
+
+
 def test_nothing_is_forecast_without_a_limit_of_device_time(shop: Callable[..., Any]) -> None:
     made = shop(slate=3, points=0, forecasts=8, rounds=1)
     made.skill("compute/a", "/* plain */", "/* a */", 0.5)
