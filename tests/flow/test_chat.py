@@ -15,7 +15,7 @@ from tests.flow.processes import adopt_orphans, no_descendants_left
 from tests.flow.small_task import KERNEL, of_kind, write_task
 
 pytestmark = pytest.mark.slow
-SETTINGS = '[run]\ndevice = "emulated"\nslate = 1\nrounds = 3\npoints = 0\n'
+SETTINGS = '[run]\ndevice = "emulated"\nslate = 1\nrounds = 3\npoints = 0\ntrials = 1\n'
 EDITED = KERNEL.replace("m[c] += 0.5 *", "m[c] += 0.5f *")
 WRONG = KERNEL.replace("0.5 *", "0.25 *")
 EDITOR = '#!/bin/sh\nsed -i "s/Half the sum/Die Hälfte der Summe/" "$1"\n'
