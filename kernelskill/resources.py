@@ -26,13 +26,21 @@ def data_folder(name: str) -> Path:
 
 
 def cache_dir() -> Path:
-    """Return the user's cache folder, created private; all in it can be made again."""
-    return _private(_home("XDG_CACHE_HOME", ".cache") / "kernelskill")
+    """Return the user's cache folder, created private; all in it can be made again.
+
+    Raises:
+        HarnessError: It cannot be made.
+    """
+    return _private(_home("XDG_CACHE_HOME", ".cache") / "kernelskill", "cache", "XDG_CACHE_HOME")
 
 
 def data_dir() -> Path:
-    """Return the user's data folder, created private; it holds the experience pool."""
-    return _private(_home("XDG_DATA_HOME", ".local/share") / "kernelskill")
+    """Return the user's data folder, created private; it holds the experience pool.
+
+    Raises:
+        HarnessError: It cannot be made.
+    """
+    return _private(_home("XDG_DATA_HOME", ".local/share") / "kernelskill", "data", "XDG_DATA_HOME")
 
 
 def config_dir() -> Path:
@@ -50,6 +58,12 @@ def _home(variable: str, default: str) -> Path:
     return Path(value) if value and Path(value).is_absolute() else Path.home() / default
 
 
-def _private(folder: Path) -> Path:
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+def _private(folder: Path, what: str, variable: str) -> Path:
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise HarnessError(
+            f"the {what} folder {str(folder)!r} cannot be made: {error.strerror or error}",
+            remedy=f"set {variable} to a folder that you can write",
+        ) from error
     return folder
