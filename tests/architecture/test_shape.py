@@ -63,7 +63,7 @@ def test_no_module_has_a_name_that_says_nothing() -> None:
 
 @pytest.mark.parametrize("statement", ["import kernelskill", "import kernelskill.evaluation.spool_worker"])
 def test_importing_loads_nothing_heavy(statement: str) -> None:
-    heavy = "{'langgraph', 'sqlalchemy', 'tree_sitter', 'typer', 'rich', 'cupy', 'openai'}"
+    heavy = "{'langgraph', 'sqlalchemy', 'tree_sitter', 'typer', 'rich', 'prompt_toolkit', 'cupy', 'openai'}"
     code = f"import sys; {statement}; print(sorted({heavy} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
