@@ -34,7 +34,7 @@ class Terminal:
             cwd=str(folder),
             env={name: value for name, value in merged.items() if value},
             dimensions=size,
-            timeout=120,
+            timeout=400,
             encoding="utf-8",
         )
         self.child.delaybeforesend = None
