@@ -84,6 +84,8 @@ class Evidence:
     def about(self, text: str) -> Explanation | None:
         """Return what is known of the directions that a text speaks of; None where it speaks of none."""
         topics = tuple(topic for topic in topics_in(text, self._steering.vocabulary) if topic.skills)
+        # `memory` alone may be anything; where more is said, that is meant.
+        topics = tuple(topic for topic in topics if not topic.specialists) or topics
         return self._topics(topics, "question", text) if topics else None
 
     def profile(self, ref: str = "head", *, depth: ProfileDepth = "quick") -> ProfileView:

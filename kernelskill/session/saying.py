@@ -24,5 +24,7 @@ def said(text: str, steering: SteeringDesk, evidence: Evidence, *, has_model: bo
     if steered.rules or steered.withdrawn:
         kind = "note" if steered.rules and all(r.strength == "note" for r in steered.rules) else "steering"
         return Said(kind="note" if kind == "note" else "steering", steered=steered)
-    explanation = None if has_model else evidence.about(text)
+    # A direction alone is taken for a question; what looks misspelt is not.
+    misspelt = any(unknown.near for unknown in steered.unknown)
+    explanation = None if has_model or misspelt else evidence.about(text)
     return Said(kind="nothing" if explanation is None else "answer", steered=steered, explanation=explanation)
