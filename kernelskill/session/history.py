@@ -9,6 +9,7 @@ from kernelskill.agents.changes import ChangeRefused, require_kept
 from kernelskill.errors import UsageError
 from kernelskill.graph import outcomes
 from kernelskill.graph.context import PROPOSALS
+from kernelskill.report import figures
 from kernelskill.schema.candidate import Candidate
 from kernelskill.schema.chat_event import HeadMoved
 from kernelskill.schema.evaluation import Status, Verdict, VerdictKind
@@ -224,9 +225,7 @@ class History:
             for node in nodes
             if node.parent == after.number and node.verdict == VerdictKind.ACCEPTED.value
         ]
-        notes = tuple(
-            f"from here there is also #{n.number}: {n.label}, {n.speedup or 1:.2f}x" for n in others
-        )
+        notes = tuple(f"from here there is also #{n.number}: {n.label}, {_gain(n)}" for n in others)
         return Moved(
             before=before,
             after=after,
@@ -303,6 +302,10 @@ class History:
             rationale="the user's own text",
             title=BY_HAND,
         )
+
+
+def _gain(node: TreeNode) -> str:
+    return figures.speedup(node.speedup or 1.0, "estimated" if node.estimated else "measured")
 
 
 def _require_count(count: int) -> None:

@@ -88,6 +88,7 @@ def test_what_is_not_understood_is_said(session: Session) -> None:
     assert answer.kind == "answer"
     assert answer.explanation is not None
     assert not answer.explanation.understood
+    assert session.say("no sharde memory").explanation is None
     nothing = session.say("glimmer")
     assert (nothing.kind, nothing.explanation) == ("nothing", None)
     for name, near in (("sharedtile", "shared"), ("coalesing", "coalescing"), ("#99", "number")):
