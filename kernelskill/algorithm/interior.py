@@ -177,9 +177,16 @@ class _Assumptions:
         if not (is_integer(condition.left.type) and is_integer(condition.right.type)):
             return
         test = condition if wanted else negated(condition)
-        assert isinstance(test, Binary) or value_of(test) is not None
-        if isinstance(test, Binary) and self._truth(condition) is None:
+        if not isinstance(test, Binary) or self._truth(condition) is not None:
+            return
+        if self._holds_signs(condition.left, condition.right):
             self._hold(self._fact(test))
+
+    def _holds_signs(self, *sides: Expression) -> bool:
+        """Assume that what is compared as unsigned is not negative; False where that is not known."""
+        if not any(is_unsigned(side) for side in sides):
+            return True
+        return all(_is_not_negative(side) or self._follows(side) or self._hold(side) for side in sides)
 
     def _fact(self, test: Binary) -> Expression | None:
         """Return what is not negative where a comparison holds; None where it bounds nothing."""
@@ -306,6 +313,9 @@ class _Assumptions:
             sides = (difference, multiply(constant(-1), difference))
             apart = any(self._follows(add(side, constant(-1))) for side in sides)
             return (condition.op == "!=") if apart else None
+        signs = (condition.left, condition.right) if is_unsigned(condition.left, condition.right) else ()
+        if not all(_is_not_negative(side) or self._follows(side) for side in signs):
+            return None
         for test, outcome in ((condition, True), (negated(condition), False)):
             fact = self._fact(test) if isinstance(test, Binary) else None
             if fact is not None and self._follows(fact):
@@ -333,10 +343,23 @@ class _Assumptions:
             return None
         fixed = next(side for side in node.arguments if side is not moving[0])
         sides = (moving[0], fixed) if node.function == "max" else (fixed, moving[0])
-        return moving[0] if self._hold(subtract(*sides)) else None
+        return moving[0] if self._holds_signs(*node.arguments) and self._hold(subtract(*sides)) else None
 
 
 _NEGATABLE = frozenset({"<", "<=", ">", ">=", "==", "!="})
+
+
+def is_unsigned(*expressions: Expression) -> bool:
+    """Whether a comparison of values may be one of unsigned numbers, for which -1 is large."""
+    return any(n.type.startswith("unsigned") for e in expressions for n in walk(e) if is_integer(n.type))
+
+
+def _is_not_negative(value: Expression) -> bool:
+    """Whether a value is a sum of unsigned parameters and positive constants."""
+    return all(
+        factor > 0 and all(isinstance(atom, Sym) and atom.kind.startswith("unsigned") for atom in monomial)
+        for monomial, factor in terms_of(value).items()
+    )
 
 
 def _beyond(bound: Expression, clamp: str) -> Expression:

@@ -17,6 +17,7 @@ from kernelskill.algorithm.expression import (
     walk,
 )
 from kernelskill.algorithm.integers import add, conjunction, constant, selected, subtract, terms_of
+from kernelskill.algorithm.interior import is_unsigned
 from kernelskill.algorithm.lifting.recurrences import neutral_for
 from kernelskill.algorithm.model import Algorithm
 from kernelskill.algorithm.rewriting import rebuild, substitute
@@ -91,7 +92,8 @@ def _parted(bound: Expression, clamp: str, axes: Iterable[str]) -> tuple[Express
     if len(whole) != 1 or terms_of(bound)[whole[0]] != 1 or any(isinstance(n, Load) for n in walk(bound)):
         return bound, ()
     sides = clamp_sides(whole[0][0], clamp)
-    assert sides is not None
+    if sides is None or is_unsigned(bound):
+        return bound, ()
     rest = subtract(bound, whole[0][0])
     moving = [add(side, rest) for side in sides if side.depends_on(*axes)]
     fixed = [add(side, rest) for side in sides if not side.depends_on(*axes)]

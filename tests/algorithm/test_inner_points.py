@@ -114,6 +114,17 @@ def test_bytes_and_other_sizes_agree(tmp_path: Path) -> None:
     agree(bytes_of, np.uint8, tmp_path)
 
 
+MIXED = "T s = 0; for (int b = -1; b < 2; ++b) { if (j + b < w) s += x[i * w + j + b]; } y[p] = s;"
+
+
+@pytest.mark.slow
+def test_comparisons_of_unsigned_numbers_agree(tmp_path: Path) -> None:
+    # What is below an unsigned size is not negative either: -1 is large.
+    bodies = {"mixed": MIXED, "guarded": KERNELS["guarded"], "edge": KERNELS["edge"]}
+    agree({name: algorithm_of(body, size="unsigned") for name, body in bodies.items()}, np.float32, tmp_path)
+    assert "&& j >= 1 &&" in emitted_text(inner(algorithm_of(MIXED, size="size_t"), "4x1", "8x32"))
+
+
 def test_the_inner_path_has_no_tests() -> None:
     for name in ("guarded", "skipped", "clamped", "pooled", "clipped", "edge"):
         text = emitted_text(inner(algorithm_of(KERNELS[name]), "4x1", "8x32"))
