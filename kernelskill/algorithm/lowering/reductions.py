@@ -261,9 +261,8 @@ class _Group:
         context = self._context
         bodies = [body for member in self._members for body in body_of(member)]
         if not context.register_axes:
-            states = [s.name for m in self._members if isinstance(m.renamed, Fold) for s in m.renamed.states]
-            return hold_invariants(context, bodies, self._loops, states)
-        bound = {loop.name for loop in self._loops}
+            return hold_invariants(context, bodies, self._loops, sorted(self._states(bodies)))
+        bound = {loop.name for loop in self._loops} | self._states(bodies)
         bound |= {loop.name for body in bodies for node in walk(body) for loop in getattr(node, "loops", ())}
         held: list[Expression] = []
         first = self._loops[0]
@@ -279,6 +278,12 @@ class _Group:
             held.append(load)
         return held
 
+    def _states(self, bodies: Sequence[Expression]) -> set[str]:
+        """Return what changes from step to step beside the loops: states of recurrences, each point's own."""
+        every = [member.renamed for member in self._members]
+        folds = [node for root in (*every, *bodies) for node in walk(root) if isinstance(node, Fold)]
+        return {state.name for fold in folds for state in fold.states}
+
     def _fragments(self) -> list[Load]:
         """Write loads that several points share into registers, each element once."""
         context = self._context
@@ -286,6 +291,7 @@ class _Group:
         held: list[Load] = []
         bodies = [body for member in self._members for body in body_of(member)]
         bound = {loop.name for body in bodies for node in walk(body) for loop in getattr(node, "loops", ())}
+        bound |= self._states(bodies)
         for load in dict.fromkeys(load for body in bodies for load in ordered(certain_loads(body))):
             dims = context.dims_of(load)
             if not every or dims == every or load in context.values or load.depends_on(*bound):

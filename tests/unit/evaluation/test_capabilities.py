@@ -91,6 +91,9 @@ class Values:
         self.reason = reason
         self.disagreement = disagreement
 
+    def ready_baseline(self, case, seed):
+        pass
+
     def baseline(self, case, seed):
         if self.reason:
             raise TaskError(self.reason)

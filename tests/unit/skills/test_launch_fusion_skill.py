@@ -133,7 +133,7 @@ def test_products_keep_their_rounding() -> None:
     ("kind", "first", "product"),
     [
         ("float", "a[i] * a[i]", "__fmul_rn(t_2, t_2)"),
-        ("double", "-(a[i] * 2.5)", "-__dmul_rn(a[i], 2.5)"),
+        ("double", "-(a[i] * 2.5)", "-__dmul_rn(a_value, 2.5)"),
         ("__half", "__hmul(a[i], a[i])", "__hmul_rn(t_2, t_2)"),
     ],
 )
