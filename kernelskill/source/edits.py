@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import itertools
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from tree_sitter import Node
@@ -222,8 +223,8 @@ def merge_edits(first: Sequence[Edit], second: Sequence[Edit]) -> tuple[Edit, ..
                     f"both change {edit.path!r} at {max(edit.start, other.start)}: "
                     f"{other.start}..{other.end} and {edit.start}..{edit.end}"
                 )
-    shared = set(first)
-    merged = [*first, *(edit for edit in second if edit not in shared)]
+    # One set may make the same insertion twice; of both together the larger number counts.
+    merged = [*first, *(Counter(second) - Counter(first)).elements()]
     return tuple(sorted(merged, key=lambda edit: (edit.path, edit.start, edit.end)))
 
 

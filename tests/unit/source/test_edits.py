@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kernelskill.schema.candidate import Candidate, Edit
@@ -56,6 +56,7 @@ def test_bytes_outside_stay(given_):
 
 
 @given(text_and_edits())
+@example(("a", [_edit(0, 0, ""), *[_edit(1, 1, "a")] * 3]))
 def test_merging_disjoint_sets_commutes(given_):
     text, edits = given_
     first, second = edits[::2], edits[1::2]
