@@ -9,7 +9,7 @@ from typing import Protocol
 from kernelskill.algorithm.expression import Expression, Fold, Load, Loop, Reduce
 from kernelskill.algorithm.lowering.hoisting import hoistable
 from kernelskill.algorithm.lowering.kernel import LaunchFacts, emit
-from kernelskill.algorithm.model import Algorithm, IllegalMove
+from kernelskill.algorithm.model import Algorithm, Axis, IllegalMove
 from kernelskill.algorithm.schedule import Schedule
 
 
@@ -86,6 +86,20 @@ def loads_in(expression: Expression, loop: Loop) -> tuple[Load, ...]:
 
     visit(expression)
     return tuple(found)
+
+
+def axes_for(algorithm: Algorithm, points: tuple[int, int], threads: tuple[int, int]) -> tuple[Axis, ...]:
+    """Return the axes along which blocks of points can be laid: rows x columns on the last two.
+
+    Raises:
+        IllegalMove: There are too few.
+    """
+    axes = algorithm.axes
+    if not axes:
+        raise IllegalMove("there is only one point")
+    if len(axes) == 1 and (points[0] > 1 or threads[0] > 1):
+        raise IllegalMove("there is only one axis")
+    return axes
 
 
 def pair(text: str) -> tuple[int, int]:

@@ -15,6 +15,7 @@ from kernelskill.algorithm.moves.plan import (
     Option,
     Plan,
     accumulations,
+    axes_for,
     checked,
     first_that_fits,
     number,
@@ -87,11 +88,7 @@ class CoarsenPoints:
             raise IllegalMove("points are scheduled otherwise already")
         points, threads = pair(values["points"]), pair(values["threads"])
         algorithm = with_even_windows(plan.algorithm)
-        axes = algorithm.axes
-        if not axes:
-            raise IllegalMove("there is only one point")
-        if len(axes) == 1 and (points[0] > 1 or threads[0] > 1):
-            raise IllegalMove("there is only one axis")
+        axes = axes_for(algorithm, points, threads)
         shapes = {axes[-1].name: (threads[1], points[1])}
         if len(axes) > 1:
             shapes[axes[-2].name] = (threads[0], points[0])

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from kernelskill.algorithm.model import Algorithm, IllegalMove
-from kernelskill.algorithm.moves.plan import Option, Plan, checked, first_that_fits, pair
+from kernelskill.algorithm.moves.plan import Option, Plan, axes_for, checked, first_that_fits, pair
 from kernelskill.algorithm.schedule import AxisPlan, Schedule
 from kernelskill.algorithm.types import size_of
 from kernelskill.algorithm.windows import with_even_windows
@@ -42,11 +42,7 @@ class InnerPoints:
             raise IllegalMove("points are scheduled otherwise already")
         points, threads = pair(values["points"]), pair(values["threads"])
         algorithm = with_even_windows(plan.algorithm)
-        axes = algorithm.axes
-        if not axes:
-            raise IllegalMove("there is only one point")
-        if len(axes) == 1 and (points[0] > 1 or threads[0] > 1):
-            raise IllegalMove("there is only one axis")
+        axes = axes_for(algorithm, points, threads)
         together = points[1] if points[1] <= _neighbours(algorithm) else 1
         shapes = {axes[-1].name: (threads[1], points[1], together)}
         if len(axes) > 1:
