@@ -62,6 +62,8 @@ class Comparison(Record):
     variants_compared: int
     margin: float
     """Estimated gain above which the order of two variants is right in 95 of 100 pairs."""
+    deviation: float
+    """Root mean square of ln(estimated speedup) less ln(measured speedup), both over the kernel's own original."""
     left_out: tuple[str, ...]
     measured: Conditions
     estimated: Conditions
@@ -157,11 +159,22 @@ def summed_up(
         kernels_compared=len(kernels),
         variants_compared=variants,
         margin=margin,
+        deviation=deviation_of(kernels),
         left_out=tuple(left_out),
         measured=measured[0].conditions,
         estimated=estimated[0].conditions,
         kernels=kernels,
     )
+
+
+def deviation_of(kernels: Sequence[KernelComparison]) -> float:
+    """Return how far estimated speedups are from measured ones, in ln; 0 where no original was timed."""
+    errors = []
+    for kernel in kernels:
+        off = {pair.label: log(pair.estimated_ms / pair.measured_ms) for pair in kernel.pairs}
+        base = off.pop(ORIGINAL, None)
+        errors += [error - base for error in off.values() if base is not None]
+    return sqrt(mean(error**2 for error in errors)) if errors else 0.0
 
 
 def margin_of(kernels: Sequence[KernelComparison]) -> float:

@@ -10,8 +10,8 @@ import numpy as np
 from kernelskill.policy.model import Array
 
 DEVIATION = 0.3
-"""Of ln(estimated speedup) from ln(measured speedup): 0.28 in root mean square over the variants of
-`benchmarks/results/emulated/validation.json`."""
+"""Of ln(estimated speedup) from ln(measured speedup): `deviation` in `benchmarks/results/emulated/validation.json`,
+rounded up to a tenth, since the emulated device's model was fitted to some of those kernels."""
 WORTH_SHARE = 0.3
 """Of the best expectation, what a proposal must reach with its doubt to be looked at."""
 LEAST_CHOSEN = 2
