@@ -49,8 +49,13 @@ def run_lines(diagnosis: Diagnosis, node: TreeNode, skills: Sequence[Skill]) -> 
     if not diagnosis.bottlenecks:
         yield f"no limit was named, from {diagnosis.profile.source} figures"
         return
-    if diagnosis.bottlenecks[0].kind is BottleneckKind.NONE:
-        yield "it is at the roof: nothing is left to win by a rewrite of this algorithm"
+    first, *others = diagnosis.bottlenecks
+    if first.kind is BottleneckKind.NONE:
+        yield (
+            "no limit stands out; what may still be won comes after it"
+            if others
+            else "it is at the roof: nothing is left to win by a rewrite of this algorithm"
+        )
     for found in diagnosis.bottlenecks[:_MOST_LIMITS]:
         yield from limit_lines(found, skills)
     if diagnosis.profile.unavailable:
