@@ -11,7 +11,7 @@ from kernelskill.graph.context import PROPOSALS, RoundContext
 from kernelskill.llm.base import ModelAnswer, ModelFailure, Pending
 from kernelskill.llm.tokens import estimate_tokens
 from kernelskill.schema.chat_event import Configured
-from kernelskill.schema.event import Answered, Asked, ModelFailed, RunResumed
+from kernelskill.schema.event import Answered, Asked, ModelFailed, RoundFinished, RunResumed
 from kernelskill.schema.proposal import Proposal
 
 QUESTIONS = "questions"
@@ -26,6 +26,39 @@ def asked_in(context: RoundContext, number: int) -> list[Question]:
     """Return the questions of a round, in the order in which they were asked."""
     asked = [e for e in context.log.events if isinstance(e, Asked) and e.round == number]
     return [context.run.get(QUESTIONS, event.request, Question) for event in asked]
+
+
+def asked_before(context: RoundContext, number: int) -> list[Question]:
+    """Return the questions of earlier rounds that ask for a change, in the order in which they were asked."""
+    asked = dict.fromkeys(
+        e.request for e in context.log.events if isinstance(e, Asked) and 0 < e.round < number
+    )
+    questions = [context.run.get(QUESTIONS, request, Question) for request in asked]
+    return [question for question in questions if question.purpose in ("change", "reformat", "repair")]
+
+
+def look_for_late_answers(context: RoundContext, number: int) -> None:
+    """Take what was written into a mailbox since the round that asked for it ended; nobody else is asked again."""
+    before = asked_before(context, number) if context.answers_by_hand else []
+    missing = [question for question in before if not context.run.has(ANSWERS, question.digest)]
+    if context.model is None or not missing:
+        return
+    replies = context.model.ask([question.request for question in missing])
+    for question, reply in zip(missing, replies, strict=True):
+        # What is still missing is waited for no longer, and what fails was given up with its round.
+        if isinstance(reply, ModelAnswer):
+            context.run.put(ANSWERS, question.digest, reply)
+
+
+def answered_late(context: RoundContext, number: int) -> list[Question]:
+    """Return the questions of earlier rounds whose answers came when those rounds were over."""
+    ends = {e.round: e.seq for e in context.log.events if isinstance(e, RoundFinished)}
+    late = {
+        e.request
+        for e in context.log.events
+        if isinstance(e, Answered) and e.round in ends and e.seq > ends[e.round]
+    }
+    return [question for question in asked_before(context, number) if question.digest in late]
 
 
 def attempt_of(context: RoundContext) -> int:

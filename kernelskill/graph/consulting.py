@@ -23,7 +23,17 @@ from kernelskill.agents.requests import (
     repair_question,
 )
 from kernelskill.errors import AnswersWaiting
-from kernelskill.graph.asking import ANSWERS, QUESTIONS, ask, asked_in, attempt_of, drafts_of
+from kernelskill.graph.asking import (
+    ANSWERS,
+    QUESTIONS,
+    answered_late,
+    ask,
+    asked_before,
+    asked_in,
+    attempt_of,
+    drafts_of,
+    look_for_late_answers,
+)
 from kernelskill.graph.context import OFFERS, RoundContext
 from kernelskill.graph.knowledge import situation_of
 from kernelskill.graph.state import RoundState
@@ -87,6 +97,8 @@ def _converse(context: RoundContext, state: RoundState) -> list[Pending]:
         note = "no model is asked: nothing proves that its changes keep every bit, as --keep-exact wants"
         context.log.emit(Note(text=note))
         return []
+    look_for_late_answers(context, number)
+    drafts_of(context, asked_before(context, number))
     pending: dict[str, Pending] = {}
     done: set[str] = set()
     while True:
@@ -101,10 +113,10 @@ def _converse(context: RoundContext, state: RoundState) -> list[Pending]:
 
 def _further(context: RoundContext, state: RoundState) -> list[Question]:
     """Return what follows from what is known: the round's own questions, second tries, repairs."""
-    asked = asked_in(context, state["round"])
-    followed = {question.parent for question in asked}
+    asked, late = asked_in(context, state["round"]), answered_late(context, state["round"])
+    followed = {question.parent for question in (*asked_before(context, state["round"]), *asked)}
     further = _opening(context, state, asked)
-    for question, made in drafts_of(context, asked):
+    for question, made in drafts_of(context, [*late, *asked]):
         may = question.purpose in ("change", "repair") and question.digest not in followed
         if may and made.outcome in MENDABLE:
             further.append(_second_try(context, state, question, made))
@@ -231,12 +243,15 @@ def _repair(context: RoundContext, state: RoundState, proposal: Proposal) -> lis
 
 
 def _new_proposals(context: RoundContext, state: RoundState, turn: int) -> list[Proposal]:
-    """Return what was answered and not offered yet; at first also what no earlier slate had room for."""
+    """Return what was answered and not offered yet, in whatever round it was asked; at first also what no
+    earlier slate had room for.
+    """
     number, tried = state["round"], context.tried()
     earlier = [e for e in context.log.events if isinstance(e, Proposed) and e.origin == "model"]
     before = [e for e in earlier if (e.round, e.turn) != (number, turn)]
     offered = {identity for event in before for identity in event.proposals}
-    made = [d.proposal for _, d in drafts_of(context, asked_in(context, number)) if d.proposal]
+    asked = [*asked_before(context, number), *asked_in(context, number)]
+    made = [d.proposal for _, d in drafts_of(context, asked) if d.proposal]
     fresh = [identity for identity in made if identity not in offered]
     if turn == 0:
         fresh += sorted(p for e in before if e.base in state["bases"] for p in e.proposals)

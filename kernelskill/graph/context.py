@@ -71,6 +71,11 @@ class RoundContext:
         return SkillContext(task=self.task)
 
     @property
+    def answers_by_hand(self) -> bool:
+        """Whether answers come from people, who may take longer than a round."""
+        return "mailbox:" in self.config.model
+
+    @property
     def steering(self) -> Steering:
         """What the user asked of the run so far."""
         return Steering(fold(self.log.events).rules)

@@ -68,7 +68,7 @@ def situation_of(
         direction=direction,
         is_free=is_free,
         answer_tokens=context.config.answer_tokens,
-        structured="mailbox:" not in context.config.model,
+        structured=not context.answers_by_hand,
     )
 
 

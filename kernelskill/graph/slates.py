@@ -1,4 +1,8 @@
-"""The slates of a round: its own, and one for every later turn in which a model's answers came."""
+"""The slates of a round: its own, and one for every later turn in which a model's answers came.
+
+A slate holds all that may be tried at that moment, whoever offered it: one policy ranks it, and its places go to
+the best. A model's answers bring further places with them, which anything in the slate may win.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +16,11 @@ from kernelskill.graph.forecasting import likeliest, outlook, wants_forecasts
 from kernelskill.graph.state import RoundState
 from kernelskill.policy.features import FEATURE_NAMES, SCHEMA_VERSION
 from kernelskill.schema.base import canonical_json, sha256_text
-from kernelskill.schema.event import Proposed
-from kernelskill.schema.proposal import Refusal, Slate
+from kernelskill.schema.event import Proposed, Ranked
+from kernelskill.schema.proposal import Proposal, RankedProposal, Refusal, Slate
 
 LEAST_ANSWERED = 3
-"""Places of a model's answers: each of three specialists may have one, however small the slate."""
+"""Places that a model's answers may bring: one for each of three specialists, however small the slate."""
 
 
 def ranked_slate(context: RoundContext, state: RoundState) -> Slate:
@@ -29,46 +33,65 @@ def ranked_slate(context: RoundContext, state: RoundState) -> Slate:
     if context.run.has(SLATES, identity):
         return context.run.get(SLATES, identity, Slate)
     offers = _offers(context, number, turn)
-    offered = {p for event in offers for p in event.proposals}
+    fresh = {p for event in offers for p in event.proposals}
+    offered = fresh | (_left_over(context, number) if turn else set())
     proposals = [context.proposal(p) for p in sorted(offered)]
-    diagnoses = {base: context.diagnosis(base) for base in state["bases"]}
-    contexts = {base: outcomes.features_of(context, base) for base in diagnoses}
-    steering, ranked = context.steering, []
-    # A model's answers were paid for and have places of their own; the others keep what they had without it.
-    for mechanical in (True, False):
-        group = [p for p in proposals if (p.origin != "model") is mechanical]
-        rank = partial(
-            context.policy.rank,
-            bottlenecks={base: d.bottlenecks for base, d in diagnoses.items()},
-            contexts=contexts,
-            take=context.config.slate if mechanical else max(context.config.slate, LEAST_ANSWERED),
-            potentials={base: outcomes.potentials_of(context, base) for base in diagnoses},
-        )
-        shifts = {proposal.id: steering.shift(proposal) for proposal in group}
-        rows = rank(group, shifts=shifts, rng=_draws(context, number, turn, mechanical=mechanical))
-        if mechanical and len(rows) > 1 and wants_forecasts(context):
-            seen = outlook(context, likeliest(rows, group, context.config.forecasts), rows)
-            group = list({p.id: p for p in (seen.moved.get(p.id, p) for p in group)}.values())
-            shifts = {proposal.id: steering.shift(proposal) for proposal in group}
-            rng = _draws(context, number, turn, mechanical=mechanical)
-            rows = rank(group, shifts=shifts, rng=rng, forecasts=seen.gains)
-        ranked += rows
+    answered = sum(p.origin == "model" for p in proposals if p.id in fresh)
+    brought = min(answered, max(context.config.slate, LEAST_ANSWERED))
     return Slate(
         id=identity,
         run=context.run_id,
         round=number,
-        context=tuple(sorted(contexts[state["bases"][0]].items())),
+        context=tuple(sorted(outcomes.features_of(context, state["bases"][0]).items())),
         feature_names=FEATURE_NAMES,
         schema_version=SCHEMA_VERSION,
         policy=context.policy.name,
-        ranked=tuple(ranked),
+        ranked=tuple(_ranked(context, number, turn, proposals, brought)),
         refusals=_refusals(offers),
     )
 
 
-def _draws(context: RoundContext, number: int, turn: int, *, mechanical: bool) -> np.random.Generator:
+def _ranked(
+    context: RoundContext, number: int, turn: int, proposals: list[Proposal], brought: int
+) -> list[RankedProposal]:
+    """Return all proposals in the order of the policy; `brought` are the places that answers add."""
+    # An answer that came after its round may start from a candidate that no longer leads.
+    bases = {proposal.base for proposal in proposals}
+    rank = partial(
+        context.policy.rank,
+        bottlenecks={base: context.diagnosis(base).bottlenecks for base in bases},
+        contexts={base: outcomes.features_of(context, base) for base in bases},
+        # What a later turn may try beside the round's own places comes of the answers alone.
+        take=brought if turn else context.config.slate + brought,
+        potentials={base: outcomes.potentials_of(context, base) for base in bases},
+    )
+    steering = context.steering
+    shifts = {proposal.id: steering.shift(proposal) for proposal in proposals}
+    rows = rank(proposals, shifts=shifts, rng=_draws(context, number, turn))
+    if len(rows) > 1 and wants_forecasts(context):
+        seen = outlook(context, likeliest(rows, proposals, context.config.forecasts), rows)
+        proposals = list({p.id: p for p in (seen.moved.get(p.id, p) for p in proposals)}.values())
+        shifts = {proposal.id: steering.shift(proposal) for proposal in proposals}
+        rows = rank(proposals, shifts=shifts, rng=_draws(context, number, turn), forecasts=seen.gains)
+    return rows
+
+
+def _left_over(context: RoundContext, number: int) -> set[str]:
+    """Return what this round offered already, had no place for, and was not tried since."""
+    ranked = [e for e in context.log.events if isinstance(e, Ranked) and e.round == number]
+    rows = [row for event in ranked for row in context.run.get(SLATES, event.slate, Slate).ranked]
+    chosen = {row.proposal for row in rows if row.chosen}
+    tried = context.tried()
+    return {
+        row.proposal
+        for row in rows
+        if row.proposal not in chosen and context.proposal(row.proposal).candidate.digest not in tried
+    }
+
+
+def _draws(context: RoundContext, number: int, turn: int) -> np.random.Generator:
     seed = [context.config.seed, number]
-    return np.random.default_rng(seed if mechanical else [*seed, 1, turn])
+    return np.random.default_rng([*seed, 1, turn] if turn else seed)
 
 
 def _offers(context: RoundContext, number: int, turn: int) -> list[Proposed]:

@@ -110,6 +110,7 @@ class Policy:
                 sampled=float(draws[0][index]),
                 chance=chances[index] / _CHANCE_DRAWS,
                 chosen=index in chosen,
+                origin=proposal.origin,
                 forecast=forecast[index],
             )
             for index, proposal in enumerate(proposals)

@@ -9,6 +9,9 @@ from kernelskill.schema.base import Record, canonical_json, sha256_text
 from kernelskill.schema.candidate import Candidate, Step
 from kernelskill.schema.profile import BottleneckKind
 
+Origin = Literal["mechanical", "model", "combined", "user"]
+"""Who made a proposal."""
+
 Specialist = str
 """Name of a specialist: the folder under `skills/` and the prompt under `prompts/`."""
 
@@ -129,7 +132,7 @@ class Proposal(Record):
     candidate: Candidate
     """What it makes of the base."""
     specialist: Specialist
-    origin: Literal["mechanical", "model", "combined", "user"]
+    origin: Origin
     steps: tuple[Step, ...]
     predicted: Effect
     predicted_metrics: tuple[MetricChange, ...] = ()
@@ -183,6 +186,7 @@ class RankedProposal(Record):
     chance: float
     """Probability with which the policy would have chosen it among the tried ones, 0 to 1."""
     chosen: bool
+    origin: Origin = "mechanical"
     forecast: float | None = None
     """ln(speedup) that the emulated device gives it, where it was asked before a GPU looked at any."""
 

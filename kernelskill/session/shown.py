@@ -51,21 +51,24 @@ def shown_in(context: RoundContext, number: int | None = None) -> list[NamedProp
             judged.setdefault(search.family, max(points, key=lambda e: e.verdict.speedup or 0.0))
     numbers = {node.digest: node.number for node in tree(context)}
     found: list[NamedProposal] = []
-    for slate in slates:
-        for row in context.run.get(SLATES, slate, Slate).ranked:
-            proposal, event = context.proposal(row.proposal), judged.get(row.proposal)
-            digest = event.candidate if event else proposal.candidate.digest
-            shown = ShownProposal(
-                name=f"p{wanted}.{len(found) + 1}",
-                label=proposal.label,
-                specialist=proposal.specialist,
-                mean=exp(row.mean),
-                chosen=row.chosen,
-                outcome=_outcome(event) if event else ("searched" if row.chosen else ""),
-                number=numbers.get(digest),
-                skills=tuple(dict.fromkeys(step.skill for step in proposal.steps)),
-            )
-            found.append(NamedProposal(shown, slate, row.proposal))
+    # What an earlier slate had no place for stands in the later ones again, beside late answers: it keeps its name.
+    rows = {
+        row.proposal: (slate, row) for slate in slates for row in context.run.get(SLATES, slate, Slate).ranked
+    }
+    for slate, row in rows.values():
+        proposal, event = context.proposal(row.proposal), judged.get(row.proposal)
+        digest = event.candidate if event else proposal.candidate.digest
+        shown = ShownProposal(
+            name=f"p{wanted}.{len(found) + 1}",
+            label=proposal.label,
+            specialist=proposal.specialist,
+            mean=exp(row.mean),
+            chosen=row.chosen,
+            outcome=_outcome(event) if event else ("searched" if row.chosen else ""),
+            number=numbers.get(digest),
+            skills=tuple(dict.fromkeys(step.skill for step in proposal.steps)),
+        )
+        found.append(NamedProposal(shown, slate, row.proposal))
     return found
 
 

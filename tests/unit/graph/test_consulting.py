@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import log
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from kernelskill.agents.merging import combined_changes
 from kernelskill.agents.prompts import PromptLibrary
 from kernelskill.errors import AnswersWaiting, ModelUnavailable, RunInterrupted
 from kernelskill.graph.asking import ANSWERS, QUESTIONS, model_is_spent
+from kernelskill.graph.closing import close_round
 from kernelskill.graph.context import RoundContext
 from kernelskill.llm.base import ModelAnswer, ModelRequest, Reply
 from kernelskill.llm.budget import ModelBudget, ModelLimits
@@ -32,6 +34,7 @@ from kernelskill.schema.event import (
     Ranked,
     RunResumed,
 )
+from kernelskill.schema.proposal import Slate
 from kernelskill.session import rounds
 
 RIGHT, FASTER, WRONG, BROKEN = "right ms=0.5", "right ms=0.25", "tail ms=0.5", "compile_error ms=0.5"
@@ -197,6 +200,141 @@ def test_what_is_in_the_mailbox_is_waited_for_after_everything_else(made: Any, t
     assert [kind for _, kind in verdicts(context)] == ["accepted", "refused", "accepted"]
     assert len({e.evaluation for e in of_kind(context, Evaluated)}) == len(of_kind(context, Evaluated)) == 3
     assert [e.turn for e in of_kind(context, Ranked)] == [0, 1, 2]
+
+
+def slates(context: RoundContext) -> list[Slate]:
+    """The slates of a run as its pool keeps them."""
+    assert context.pool is not None
+    found = [context.pool.slate(event.slate) for event in of_kind(context, Ranked)]
+    return [slate for slate in found if slate is not None]
+
+
+def rows(context: RoundContext, slate: Slate) -> dict[str, tuple[str, bool]]:
+    """Label to who offered it and whether it was chosen, the best first."""
+    return {context.proposal(row.proposal).label: (row.origin, row.chosen) for row in slate.ranked}
+
+
+def test_answers_and_mechanical_proposals_stand_in_one_slate(made: Any) -> None:
+    made.settings["slate"] = 1
+    made.skill("memory/wide", "/* plain */", "/* wided */", 0.8, prior=-0.2)
+    made.skill("memory/share", "/* plain */", "/* shared */", 0.8, prior=-0.3)
+    weak = change(RIGHT, name="x").replace("SKILL: x", "IDEA: hope").replace("SPEEDUP: 2", "SPEEDUP: 1")
+    context = made.run(scripted(made, [("memory", change(RIGHT))]))
+    (slate,) = slates(context)
+    # One place is the round's, one came with the answer.
+    assert {label: row for label, row in rows(context, slate).items() if row[1]} == {
+        "model tile in k": ("model", True),
+        "tile at k//* tiled */": ("mechanical", True),
+    }
+    means = [row.mean for row in slate.ranked]
+    assert sorted(means, reverse=True)[:2] == sorted(means[:2], reverse=True)
+    # The place that an answer brings goes to whoever is ranked best.
+    context = made.run(scripted(made, [("memory", weak)], out="weak"))
+    (slate,) = slates(context)
+    assert len(slate.ranked) == 4
+    assert sum(row.chosen for row in slate.ranked) == 2
+    assert next(row for row in slate.ranked if row.origin == "model").mean == 0.0
+
+
+def test_late_answers_stand_beside_what_the_round_had_no_place_for(made: Any, tmp_path: Path) -> None:
+    made.settings.update(slate=1, model="mailbox:box")
+    made.skill("memory/wide", "/* plain */", "/* wide */", 0.8, prior=0.6)
+    made.skill("memory/share", "/* plain */", "/* shared */", 0.7, prior=0.5)
+    box = tmp_path / "box"
+    with pytest.raises(AnswersWaiting):
+        made.run(with_model(made, Mailbox(box)))
+    (request,) = box.glob("memory-*.md")
+    hopeless = change(RIGHT, name="x").replace("SKILL: x", "IDEA: hope").replace("SPEEDUP: 2", "SPEEDUP: 1")
+    (box / f"{request.stem}.answer.md").write_text(f"{hopeless}{END}\n")
+    context = with_model(made, Mailbox(box))
+    rounds.run_rounds(context)
+    first, second = slates(context)
+    tried = {row.proposal for row in first.ranked if row.chosen}
+    left = {row.proposal for row in first.ranked} - tried
+    assert {row.proposal for row in second.ranked} > left
+    assert {row.origin for row in second.ranked} == {"mechanical", "model"}
+    assert not tried & {row.proposal for row in second.ranked}
+    assert sum(row.chosen for row in second.ranked) == 1
+    assert context.pool is not None
+    of_slate = {row.proposal: row.slate for row in context.pool.experiences()}
+    for slate in (first, second):
+        assert all(of_slate[row.proposal] == slate.id for row in slate.ranked if row.chosen)
+
+
+def test_forecasts_are_asked_for_answers_too(made: Any) -> None:
+    made.settings.update(forecasts=4, samples=2)
+    answers = [("memory", change(RIGHT, "1; /* unknown */")), ("memory", change(FASTER, "2"))]
+    context = scripted(made, answers)
+    context.budget = context.budget.model_copy(update={"device_seconds": 1000.0})
+    made.run(context)
+    (slate,) = slates(context)
+    told = {
+        context.proposal(row.proposal).candidate.source.split("\n")[0]: row.forecast for row in slate.ranked
+    }
+    assert told["// scripted: right ms=0.5"] is None
+    assert told["// scripted: right ms=0.25"] == pytest.approx(log(4))
+    assert told["// scripted: right ms=0.9"] == pytest.approx(log(1 / 0.9))
+    assert "ms=0.25" in context.proposal(slate.ranked[0].proposal).candidate.source
+
+
+def test_an_answer_that_comes_when_its_round_is_over_is_used_in_the_next(made: Any, tmp_path: Path) -> None:
+    made.settings.update(rounds=2, patience=2, model="mailbox:box")
+    box = tmp_path / "box"
+    with pytest.raises(AnswersWaiting):
+        made.run(with_model(made, Mailbox(box)))
+    # The user loses patience, and the round ends without the answer.
+    context = made.context()
+    opened = fold(context.log.events).open_round
+    assert opened is not None
+    close_round(context, opened)
+    (request,) = box.glob("memory-*.md")
+    (box / f"{request.stem}.answer.md").write_text(f"{change(BROKEN)}{END}\n")
+    with pytest.raises(AnswersWaiting):
+        rounds.run_rounds(with_model(made, Mailbox(box)))
+    (late,) = of_kind(made.context(), Answered)
+    assert (late.round, late.outcome) == (1, "proposal")
+    # It starts from the original, which leads no longer, and is mended like any other.
+    (repair,) = box.glob("repair-*.md")
+    (box / f"{repair.stem}.answer.md").write_text(f"{change(RIGHT, '2')}{END}\n")
+    (other,) = [path for path in box.glob("memory-*.md") if not path.name.startswith(request.stem)]
+    (box / f"{other.stem}.answer.md").write_text(f"NOTHING: no\n{END}\n")
+    context = with_model(made, Mailbox(box))
+    rounds.run_rounds(context)
+    of_round = [(e.round, e.verdict.kind.value) for e in of_kind(context, Judged)]
+    assert of_round == [(1, "accepted"), (2, "refused"), (2, "accepted")]
+    assert context.member(fold(context.log.events).best).candidate.source.startswith(
+        "// scripted: right ms=0.5"
+    )
+    assert len(of_kind(context, Answered)) == 3
+
+
+@pytest.mark.parametrize("kind", [Answered, Ranked, Evaluated, Judged])
+def test_late_answers_survive_stops_anywhere(made: Any, tmp_path: Path, kind: type) -> None:
+    made.settings.update(slate=1, rounds=2, patience=2, model="mailbox:box")
+    made.skill("memory/wide", "/* plain */", "/* wide */", 0.8, prior=0.6)
+    box = tmp_path / "box"
+    with pytest.raises(AnswersWaiting):
+        made.run(with_model(made, Mailbox(box)))
+    opened = fold(made.context().log.events).open_round
+    assert opened is not None
+    close_round(made.context(), opened)
+    (request,) = box.glob("memory-*.md")
+    (box / f"{request.stem}.answer.md").write_text(f"{change(RIGHT)}{END}\n")
+    context = with_model(made, Mailbox(box))
+    for _ in range(12):
+        context = with_model(made, Mailbox(box), stop_at=kind)
+        try:
+            rounds.run_rounds(context)
+        except RunInterrupted:
+            continue
+        except AnswersWaiting:
+            break
+    context = with_model(made, Mailbox(box))
+    with pytest.raises(AnswersWaiting, match="1 answer"):
+        rounds.run_rounds(context)
+    assert len({e.candidate for e in of_kind(context, Judged)}) == len(of_kind(context, Judged))
+    assert [e.label for e in of_kind(context, Judged) if e.round == 2].count("model tile in k") == 1
+    assert len(of_kind(context, Ranked)) == 2
 
 
 def test_device_time_is_kept_for_answers_that_are_not_there_yet(made: Any, tmp_path: Path) -> None:
