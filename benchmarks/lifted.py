@@ -14,12 +14,16 @@ from kernelskill.algorithm.emission import rewrite_kernel
 from kernelskill.algorithm.lifting import lift_kernel
 from kernelskill.algorithm.model import CannotLift, IllegalMove
 from kernelskill.algorithm.moves.plan import Plan
-from kernelskill.algorithm.moves.registry import MOVES
 from kernelskill.algorithm.schedule import Schedule
 from kernelskill.evaluation.devices import open_evaluator
 from kernelskill.evaluation.seeds import SeedFile
 from kernelskill.runs import SystemClock
+from kernelskill.schema.candidate import Scheduled
 from kernelskill.schema.evaluation import Request
+from kernelskill.schema.task import Task
+from kernelskill.skills.schedule_moves import move_rewrite
+from kernelskill.skills.transformation import Site, SkillContext, SkillRefused
+from kernelskill.source.edits import apply_to_text
 from kernelskill.source.unit import SourceUnit
 from kernelskill.tasks.load import LoadedTask, load_task
 
@@ -32,8 +36,21 @@ def parsed_move(text: str) -> tuple[str, dict[str, str]]:
     return name, dict(value.split("=", 1) for value in values.split(",") if value)
 
 
+def moved(text: str, path: str, kernel: str, moves: list[tuple[str, dict[str, str]]], task: Task | None) -> str:
+    """Return a file with moves made on a kernel as the skills make them, tests for overlaps included."""
+    scheduled: tuple[Scheduled, ...] = ()
+    for move, values in moves:
+        unit = SourceUnit.parse(text, path)
+        site = Site(key=kernel, kernel=kernel, reason="")
+        context = SkillContext(task=task, units=(unit,), scheduled=scheduled)
+        rewrite = move_rewrite(move, unit, site, values, context)
+        text = apply_to_text(text, rewrite.edits)
+        scheduled = (rewrite.scheduled,) if rewrite.scheduled is not None else ()
+    return text
+
+
 def emitted(
-    text: str, path: str, moves: list[tuple[str, dict[str, str]]]
+    text: str, path: str, moves: list[tuple[str, dict[str, str]]], task: Task | None = None
 ) -> tuple[str, list[str], dict[str, str]]:
     """Return a file with its kernels emitted, those that were, and why others were not."""
     done: list[str] = []
@@ -43,13 +60,13 @@ def emitted(
         kernel = unit.kernel(name)
         assert kernel is not None
         try:
-            lifted = lift_kernel(unit, kernel)
-            plan = Plan(lifted.algorithm, Schedule())
-            for move, values in moves:
-                plan = MOVES[move].apply(plan, values)
-            text = rewrite_kernel(unit, lifted, plan).text
+            if moves:
+                text = moved(text, path, name, moves, task)
+            else:
+                lifted = lift_kernel(unit, kernel)
+                text = rewrite_kernel(unit, lifted, Plan(lifted.algorithm, Schedule())).text
             done.append(name)
-        except (CannotLift, IllegalMove) as error:
+        except (CannotLift, IllegalMove, SkillRefused) as error:
             refused[name] = error.reason
     return text, done, refused
 
@@ -89,7 +106,7 @@ def main() -> None:
         if not kernel.is_file() or (options.tasks and folder.name not in options.tasks):
             continue
         loaded = load_task(kernel, folder / "test.py")
-        text, done, refused = emitted(loaded.original.source, loaded.original.main, moves)
+        text, done, refused = emitted(loaded.original.source, loaded.original.main, moves, loaded.task)
         row: dict[str, object] = {"task": folder.name, "emitted": done, "refused": refused}
         if done:
             row |= measured(loaded, text, options.device)

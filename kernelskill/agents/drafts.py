@@ -9,6 +9,7 @@ from typing import Literal
 
 from kernelskill.agents.answers import AnswerMalformed, ChangeAnswer, parse_change
 from kernelskill.agents.changes import ChangeRefused, apply_change
+from kernelskill.agents.kept_bits import SAME_BITS
 from kernelskill.agents.sections import one_line
 from kernelskill.agents.steering import Steering
 from kernelskill.agents.verifier import permitted
@@ -92,7 +93,8 @@ def draft(question: Question, text: str, *, truncated: bool, desk: Desk) -> tupl
         return _none(question, "malformed", f"{cut}{malformed.reason}"), None
     if answer.nothing:
         return _none(question, "nothing", answer.nothing), None
-    exactness = strictest([Exactness.REORDERS, answer.exactness])
+    # What a model says of its own change proves nothing: the outputs' bits are compared where they count.
+    exactness = answer.exactness if desk.keep_exact else strictest([Exactness.REORDERS, answer.exactness])
     reason = permitted(exactness, desk.task, keep_exact=desk.keep_exact) or _unpromised(answer, desk.task)
     if reason:
         return _none(question, "not_permitted", reason), None
@@ -164,7 +166,10 @@ def _proposal(
         predicted=Effect(log_speedup=expected, deviation=_DEVIATION),
         predicted_metrics=answer.metrics,
         exactness=exactness,
-        assumptions=tuple(f"the promise {promise.value}" for promise in answer.needs),
+        assumptions=(
+            *(f"the promise {promise.value}" for promise in answer.needs),
+            *((SAME_BITS,) if desk.keep_exact else ()),
+        ),
         rationale=one_line(answer.rationale, 2000),
         triggers=answer.targets or (skill.triggers if skill is not None else ()),
         title=_title(answer, _is_idea(answer, question, desk.skills)),

@@ -28,6 +28,10 @@ _ADVICE = {
     Status.UNSUPPORTED: "It uses something that the task does not permit or that cannot be checked.",
     Status.SUSPICIOUS: "It is faster than the work permits: parts of the work are missing.",
 }
+_KEEP = (
+    "Its values are within the tolerance, and no bit may change: think of sums in another order, of products that are"
+    " or are not fused with an addition, and of constants or functions of another type."
+)
 
 
 def is_repairable(evaluation: Evaluation) -> bool:
@@ -35,8 +39,17 @@ def is_repairable(evaluation: Evaluation) -> bool:
     return evaluation.status not in (Status.PASSED, Status.HARNESS_ERROR)
 
 
-def failure_section(evaluation: Evaluation, candidate: Candidate, task: Task) -> Section:
-    """Return how an evaluation failed, with what helps to mend it."""
+def failure_section(evaluation: Evaluation, candidate: Candidate, task: Task, bits: str = "") -> Section:
+    """Return how an evaluation failed, with what helps to mend it.
+
+    Args:
+        evaluation: The evaluator's record.
+        candidate: What was evaluated.
+        task: Names the cases.
+        bits: Where bits changed that may not, though all values are right.
+    """
+    if bits:
+        return (Block(((9, f"Status: right, but not exact. {_KEEP}"),)), data(bits, importance=9))
     advice = _ADVICE.get(evaluation.status, "")
     head = f"Status: {evaluation.status.value}. {advice}".strip()
     blocks = [Block(((9, head),))]

@@ -20,6 +20,13 @@ _MOST_CASES = 24
 _MOST_LINES = 12
 _MOST_BOTTLENECKS = 4
 _MOST_METRICS = 6
+_KEEP_BITS = (
+    "No bit of any output may change (--keep-exact): every output is compared bit for bit with the original's, in all"
+    " cases and with secret inputs. So reordering of floating-point sums is not wanted, in parallel or in vectors"
+    " neither: each value keeps its operations, their types, their operands and their order, fused multiply-adds"
+    " included. Change who computes what, when and from where: loads, layout, launch shape, reuse, what is computed"
+    " twice. Say EXACTNESS: exact; anything else is turned down unread."
+)
 
 
 def contract(situation: Situation) -> Section:
@@ -98,6 +105,8 @@ def _terms(task: Task, only_kernel: str) -> Iterator[str]:
     yield f"Allowed (ALLOW): {', '.join(allowed) or 'nothing beyond exact arithmetic'}."
     if forbidden:
         yield f"Not allowed: {', '.join(forbidden)}."
+    if Allowance.REORDER not in task.allow:
+        yield _KEEP_BITS
     if task.flags:
         yield f"Compiler flags of both sides: {' '.join(task.flags)}"
     if only_kernel:

@@ -101,16 +101,27 @@ def repair_question(
     evaluation: Evaluation,
     *,
     number: int,
+    bits: str = "",
 ) -> Question:
-    """Return the request to mend a change that failed when it was built or checked."""
+    """Return the request to mend a change that failed when it was built or checked.
+
+    Args:
+        prompts: Hold the one for repairs.
+        situation: What is known of the base.
+        earlier: The request that was answered with the change.
+        proposal: The change.
+        evaluation: What became of it.
+        number: The round.
+        bits: Where a change that is right lost bits that it has to keep.
+    """
     prompt = prompts.get(REPAIR)
     intent = (
         data(proposal.rationale, importance=8),
         data(unified_diff(situation.base, proposal.candidate), title="What it changed:", info="diff"),
     )
-    failure = failure_section(evaluation, proposal.candidate, situation.task)
+    failure = failure_section(evaluation, proposal.candidate, situation.task, bits)
     values = _repair_values(prompt, situation, proposal.candidate, intent, failure, earlier.trail)
-    line = f"{evaluation.status.value}: {evaluation.detail}"
+    line = f"not exact: {bits}" if bits else f"{evaluation.status.value}: {evaluation.detail}"
     return _question(
         _request(prompt, values, earlier.request.sample, situation),
         number,

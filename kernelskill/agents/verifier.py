@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from kernelskill.agents.kept_bits import changed_bits, is_tested
 from kernelskill.schema.evaluation import Evaluation, Status
 from kernelskill.schema.proposal import Exactness, Proposal
 from kernelskill.schema.task import Allowance, Task
@@ -57,6 +58,8 @@ def objection(
             else evaluation.status.value
         )
     reason = permitted(proposal.exactness, task, keep_exact=keep_exact)
+    if not reason and keep_exact and is_tested(proposal):
+        reason = changed_bits(evaluation, original, task)
     if reason:
         return reason
     if Allowance.LOWER_PRECISION in task.allow:

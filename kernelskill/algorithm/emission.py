@@ -16,6 +16,7 @@ from kernelskill.algorithm.lowering.text import Names, Writer
 from kernelskill.algorithm.model import IllegalMove
 from kernelskill.algorithm.moves.plan import Plan
 from kernelskill.algorithm.schedule import Schedule
+from kernelskill.algorithm.stages.emission import emit_stages
 from kernelskill.schema.candidate import Replacement
 from kernelskill.source.syntax import Span, walk
 from kernelskill.source.unit import SourceUnit
@@ -75,16 +76,14 @@ def rewrite_kernel(
     if len(unit.launches_of(lifted.kernel)) != 1:
         raise IllegalMove("the kernel is launched from several places")
     facts = launch_facts(unit, lifted)
-    emitted = emit(plan.algorithm, plan.schedule, facts)
     definition = lifted.kernel.span
     statement = _statement_span(unit, lifted)
-    if (apart or emitted.kernel.startswith("template")) and _is_named_elsewhere(
-        unit, lifted.kernel.name, definition, statement
-    ):
+    emitted = _emitted(plan, facts)
+    if (apart or emitted.is_changed) and _is_named_elsewhere(unit, lifted.kernel.name, definition, statement):
         raise IllegalMove(f"{lifted.kernel.name} is named in other places than its launch")
     if unit.is_locked(definition) or unit.is_locked(statement):
         raise IllegalMove("it lies in a region under `// kernelskill: off`")
-    code, launch = f"{emitted.definitions}\n{emitted.kernel.rstrip()}", emitted.launch
+    code, launch = emitted.code, emitted.launch
     if apart:
         guarded = _guarded(unit, lifted, plan, apart, facts, launch)
         code, launch = f"{guarded.original}\n\n{code.lstrip()}", guarded.launch
@@ -100,6 +99,25 @@ def rewrite_kernel(
         if text.count(replacement.emitted) != 1:
             raise IllegalMove("the emitted text is not unique in the file")
     return Rewritten(text, tuple(replacements))
+
+
+@dataclass(frozen=True)
+class _Text:
+    """What stands in the place of a kernel and of its launch."""
+
+    code: str
+    launch: str
+    is_changed: bool
+    """Whether the kernel's name no longer stands for a function that can be named without more."""
+
+
+def _emitted(plan: Plan, facts: LaunchFacts) -> _Text:
+    if plan.stages is not None:
+        several = emit_stages(plan.stages, facts)
+        return _Text(several.code, several.launch, is_changed=True)
+    emitted = emit(plan.algorithm, plan.schedule, facts)
+    code = f"{emitted.definitions}\n{emitted.kernel.rstrip()}"
+    return _Text(code, emitted.launch, emitted.kernel.startswith("template"))
 
 
 @dataclass(frozen=True)

@@ -42,6 +42,8 @@ class Beginning:
     config: RunConfig = field(default_factory=RunConfig)
     device: str = ""
     """Of a resumed run, where it differs."""
+    wait: bool = True
+    """Of a resumed run: whether to wait for the workers of a spool folder."""
     changes: Mapping[str, Any] = field(default_factory=dict)
     """Settings of a resumed run that differ."""
 
@@ -117,6 +119,7 @@ def _session(beginning: Beginning, out: Output, stop: StopFlag, borders: Borders
             sinks=(out,),
             stop=stop,
             waiting=out.waiting,
+            wait=beginning.wait,
             changes={name: value for name, value in beginning.changes.items() if name != "rounds"},
             ask=borders,
         )

@@ -49,14 +49,20 @@ def chat(
     resume: ResumeOption = None,
     device: options.Device = None,
     rounds: options.Rounds = None,
+    patience: options.Patience = None,
     budget: options.Budget = None,
     wall: options.Wall = None,
     out: OutOption = None,
+    seed: options.Seed = None,
     only_kernel: options.OnlyKernel = None,
     keep_exact: options.KeepExact = None,
     accept_weak_test: options.AcceptWeak = None,
     no_learn: options.NoLearn = False,
+    no_wait: options.NoWait = False,
     model: model_options.Model = None,
+    samples: model_options.Samples = None,
+    repairs: model_options.Repairs = None,
+    plan: model_options.Plan = None,
     max_tokens: model_options.MaxTokens = None,
     max_cost: model_options.MaxCost = None,
     max_requests: model_options.MaxRequests = None,
@@ -75,18 +81,24 @@ def chat(
     given = {
         "device": device,
         "rounds": rounds,
+        "patience": patience,
+        "seed": seed,
         "only_kernel": only_kernel,
         "keep_exact": keep_exact,
         "accept_weak_test": accept_weak_test,
         "learn": False if no_learn else None,
+        "wait": False if no_wait else None,
         "model": model,
+        "samples": samples,
+        "repairs": repairs,
+        "plan": plan,
         "model_tokens": max_tokens,
         "model_usd": max_cost,
         "model_requests": max_requests,
     }
     answers = read_answers(answer or [], yes=yes)
     if resume is not None:
-        _require_only_resume(kernel, tests, out)
+        _require_only_resume(kernel, tests, out, accept_weak_test=accept_weak_test)
         beginning = _going_on(resume, given, budget=budget, wall=wall)
     else:
         beginning = _fresh(*_require_task(kernel, tests), out, given, budget=budget, wall=wall)
@@ -115,21 +127,31 @@ def _going_on(folder: Path, given: Mapping[str, Any], *, budget: str | None, wal
     from kernelskill.config import parse_duration
     from kernelskill.llm.models import absolute_spec
 
-    changes = {name: value for name, value in given.items() if value is not None and name != "device"}
+    changes = {
+        name: value for name, value in given.items() if value is not None and name not in ("device", "wait")
+    }
     if isinstance(changes.get("model"), str):
         changes["model"] = absolute_spec(str(changes["model"]), Path.cwd())
     if budget is not None:
         changes["budget_s"] = parse_duration(budget)
     if wall is not None:
         changes["wall_s"] = parse_duration(wall)
-    return Beginning(folder, device=str(given["device"] or ""), changes=changes)
+    return Beginning(
+        folder, device=str(given["device"] or ""), wait=given["wait"] is not False, changes=changes
+    )
 
 
-def _require_only_resume(kernel: Path | None, tests: Path | None, out: Path | None) -> None:
+def _require_only_resume(
+    kernel: Path | None, tests: Path | None, out: Path | None, *, accept_weak_test: bool | None
+) -> None:
     if kernel is not None or tests is not None or out is not None:
         raise UsageError(
             "a run that goes on has its kernel, test and folder already",
             remedy="give --resume RUN alone, or KERNEL with --tests",
+        )
+    if accept_weak_test:
+        raise UsageError(
+            "the test of a run was judged when the run began", remedy="leave --accept-weak-test out"
         )
 
 

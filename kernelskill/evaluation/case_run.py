@@ -9,6 +9,7 @@ from typing import Literal
 
 from kernelskill.evaluation import calls
 from kernelskill.evaluation.bench import Bench
+from kernelskill.evaluation.bits import bits_count, output_bits
 from kernelskill.evaluation.calls import Arrangement
 from kernelskill.evaluation.comparison import Finding, first_difference
 from kernelskill.evaluation.damage import damaged, later_calls
@@ -81,6 +82,8 @@ class CaseRun:
         self._case = case
         self._report = report
         self._outputs: dict[str, Path] = {}
+        self._bits = ""
+        """Of the last run, where bits count."""
 
     def steps(self, depth: Depth) -> Iterator[CheckOutcome]:
         """Yield one outcome a step, in the order of the protocol."""
@@ -153,6 +156,7 @@ class CaseRun:
 
     def _run(self, arrangement: Arrangement, trial: Trial, *, poison: int | None) -> Finding:
         """Run the loaded plan and examine all memory."""
+        self._bits = ""
         started = self._protocol.clock.seconds()
         outcome = self._bench.run(self._protocol.timeout_s(self._case))
         self._report.took(self._case.index, self._protocol.clock.seconds() - started)
@@ -183,6 +187,8 @@ class CaseRun:
         finding = self._protocol.compare(trial, outputs, poison=poison)
         if trial.number == 0 and arrangement.layout == "plain":
             self._report.erred(self._case.index, finding.errors)
+        if bits_count(self._task) and finding.status is Status.PASSED:
+            self._bits = output_bits(self._task, trial, outputs)
         self._outputs = self._keep(outputs)
         return finding
 
@@ -268,6 +274,7 @@ class CaseRun:
             mismatch=finding.mismatch,
             max_absolute_error=finding.max_absolute_error,
             max_relative_error=finding.max_relative_error,
+            bits=self._bits if passed else "",
         )
 
 

@@ -15,6 +15,7 @@ from kernelskill.agents.answers import parse_plan
 from kernelskill.agents.coordinator import route
 from kernelskill.agents.drafts import MENDABLE, Draft, Question
 from kernelskill.agents.failures import is_repairable
+from kernelskill.agents.kept_bits import changed_bits, is_tested, unrepeatable
 from kernelskill.agents.requests import (
     PLANNER,
     change_question,
@@ -39,6 +40,7 @@ from kernelskill.graph.knowledge import situation_of
 from kernelskill.graph.state import RoundState
 from kernelskill.llm.base import ModelAnswer, Pending
 from kernelskill.schema.base import Record
+from kernelskill.schema.evaluation import Evaluation
 from kernelskill.schema.event import ModelFailed, Note, Proposed
 from kernelskill.schema.proposal import Proposal
 
@@ -87,15 +89,27 @@ def consult(state: RoundState, runtime: Runtime[RoundContext]) -> RoundState:
 
 def opening_questions(context: RoundContext, state: RoundState) -> list[Question]:
     """Return what the round asks first, without asking it."""
+    if _why_nobody_is_asked(context):
+        return []
     return _opening(context, state, asked_in(context, state["round"]))
+
+
+def _why_nobody_is_asked(context: RoundContext) -> str:
+    """Return why no answer could be accepted, whatever it says; empty where one could."""
+    if not context.config.keep_exact:
+        return ""
+    reason = unrepeatable(context.member(context.task.original).evaluation, context.task)
+    return (
+        f"{reason}, so that no change can be told to keep every bit, as --keep-exact wants" if reason else ""
+    )
 
 
 def _converse(context: RoundContext, state: RoundState) -> list[Pending]:
     """Ask until only what is handed over is left; bad answers are fed back once."""
     number = state["round"]
-    if context.config.keep_exact:
-        note = "no model is asked: nothing proves that its changes keep every bit, as --keep-exact wants"
-        context.log.emit(Note(text=note))
+    reason = _why_nobody_is_asked(context)
+    if reason:
+        context.log.emit(Note(text=f"no model is asked: {reason}"))
         return []
     look_for_late_answers(context, number)
     drafts_of(context, asked_before(context, number))
@@ -236,10 +250,22 @@ def _second_try(context: RoundContext, state: RoundState, question: Question, ma
 def _repair(context: RoundContext, state: RoundState, proposal: Proposal) -> list[Question]:
     earlier = context.run.get(QUESTIONS, proposal.request, Question)
     evaluation = context.evaluation(proposal)
-    if earlier.attempt >= context.config.repairs or not is_repairable(evaluation):
+    bits = _bits_lost(context, proposal, evaluation)
+    if earlier.attempt >= context.config.repairs or not (bits or is_repairable(evaluation)):
         return []
     situation = situation_of(context, proposal.base, proposal.specialist, state["offers"])
-    return [repair_question(context.prompts, situation, earlier, proposal, evaluation, number=state["round"])]
+    return [
+        repair_question(
+            context.prompts, situation, earlier, proposal, evaluation, number=state["round"], bits=bits
+        )
+    ]
+
+
+def _bits_lost(context: RoundContext, proposal: Proposal, evaluation: Evaluation) -> str:
+    """Return where a right change lost bits that it has to keep."""
+    if not (context.config.keep_exact and evaluation.passed and is_tested(proposal)):
+        return ""
+    return changed_bits(evaluation, context.member(context.task.original).evaluation, context.task)
 
 
 def _new_proposals(context: RoundContext, state: RoundState, turn: int) -> list[Proposal]:

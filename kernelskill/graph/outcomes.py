@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import combinations
 from math import exp, log
 
+from kernelskill.agents.kept_bits import SAME_BITS, changed_bits
 from kernelskill.agents.verifier import objection
 from kernelskill.evaluation.judge import Margins, judge
 from kernelskill.graph.context import MEMBERS, RoundContext
@@ -14,7 +15,7 @@ from kernelskill.profiling.potential import Potential, potentials
 from kernelskill.profiling.roofline import roofline
 from kernelskill.runs import fold
 from kernelskill.schema.candidate import Candidate, Lineage, Patch
-from kernelskill.schema.evaluation import DEVICE_STAGES, Evaluation, Verdict, VerdictKind
+from kernelskill.schema.evaluation import DEVICE_STAGES, Evaluation, Request, Verdict, VerdictKind
 from kernelskill.schema.event import Evaluated
 from kernelskill.schema.profile import Roofline
 from kernelskill.schema.proposal import Exactness, Proposal
@@ -94,6 +95,22 @@ def verdict(context: RoundContext, proposal: Proposal, evaluation: Evaluation) -
     if reason:
         return Verdict(kind=VerdictKind.REFUSED, reason=reason)
     return judge(context.task, evaluation, incumbent_label="its base", noise=context.noise)
+
+
+def confirmed_verdict(
+    context: RoundContext, winner: Member, request: Request, evaluation: Evaluation
+) -> Verdict:
+    """Return the decision about the winner against the original on seeds that the search never used.
+
+    Bits that were compared in the search are compared again.
+    """
+    if context.config.keep_exact and SAME_BITS in winner.assumptions and evaluation.passed:
+        original = context.member(context.task.original).candidate
+        check = request.model_copy(update={"candidate": original, "stage": "check", "incumbent": None})
+        reason = changed_bits(evaluation, context.evaluator.evaluate(check), context.task)
+        if reason:
+            return Verdict(kind=VerdictKind.REFUSED, reason=reason)
+    return judge(context.task, evaluation, incumbent_label="the original", noise=context.noise)
 
 
 def keep_member(

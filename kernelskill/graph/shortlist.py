@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from math import log
 
 from kernelskill.errors import RunInterrupted
-from kernelskill.evaluation.judge import judge
 from kernelskill.graph import outcomes
 from kernelskill.graph.context import RoundContext
 from kernelskill.schema.evaluation import Evaluation, Verdict, VerdictKind
@@ -48,7 +47,7 @@ def shortlist(
         brief = outcomes.evaluated(number, proposal, evaluation).model_copy(update={"depth": "cheap"})
         context.log.emit(brief)
         looked.append(proposal)
-        gain = _gain(context, evaluation)
+        gain = _gain(context, proposal, evaluation)
         if gain is not None:
             found.append((gain, -position, proposal))
     best_first = sorted(found, key=lambda entry: entry[:2], reverse=True)
@@ -67,6 +66,7 @@ def passed_over(verdict: Verdict) -> Verdict:
     return verdict.model_copy(update={"kind": VerdictKind.PASSED_OVER, "reason": reason})
 
 
-def _gain(context: RoundContext, evaluation: Evaluation) -> float | None:
-    verdict = judge(context.task, evaluation, incumbent_label="its base", noise=context.noise)
+def _gain(context: RoundContext, proposal: Proposal, evaluation: Evaluation) -> float | None:
+    """Return ln(speedup); of what will be refused whatever its time, none: it takes nobody's place."""
+    verdict = outcomes.verdict(context, proposal, evaluation)
     return None if verdict.speedup is None else log(verdict.speedup)

@@ -259,12 +259,18 @@ def _alternatives(view: RunView) -> str:
     rows = [
         (
             figures.speedup(member.speedup, view.evidence),
-            "exact" if member.exact else "may round otherwise",
+            _results(member),
             " + ".join(patch.label for patch in member.lineage.patches),
         )
         for member in view.alternatives
     ]
     return "## Alternatives\n\n" + table(("speedup", "results", "changes"), rows) if rows else ""
+
+
+def _results(member: Member) -> str:
+    if SAME_BITS in member.assumptions:
+        return "same bits in every test"
+    return "exact" if member.exact else "may round otherwise"
 
 
 def _conditions(view: RunView) -> str:

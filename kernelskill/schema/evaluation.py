@@ -69,6 +69,8 @@ class CheckOutcome(Record):
     max_relative_error: float | None = None
     bit_identical: bool | None = None
     """Whether a repeat gave the same bits; only noted."""
+    bits: str = ""
+    """Digest of all outputs, where the task lets no bit change; empty elsewhere."""
 
 
 class Timing(Record):

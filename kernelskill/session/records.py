@@ -277,6 +277,12 @@ class ModelView(Record):
     """None where no price is known."""
     requests: int
     limits: ModelLimits
+    samples: int
+    """Answers asked for each specialist and round."""
+    repairs: int
+    """Times that a change that failed may be mended."""
+    plan: bool
+    """Whether it is asked first which of the directions to try."""
 
 
 class BudgetView(Record):

@@ -100,22 +100,21 @@ def confirm(context: RoundContext, fresh_pool: Callable[[str], str]) -> None:
     if state.best == context.task.original or not context.config.confirm:
         return
     require_going(context)
-    evaluation = context.evaluator.evaluate(
-        Request(
-            task=context.task.content_digest(),
-            candidate=best.candidate,
-            stage="time",
-            incumbent=original.candidate,
-            device=context.evaluator.identity,
-            seed_pool=fresh_pool(state.best),
-            fresh=1,
-        )
+    request = Request(
+        task=context.task.content_digest(),
+        candidate=best.candidate,
+        stage="time",
+        incumbent=original.candidate,
+        device=context.evaluator.identity,
+        seed_pool=fresh_pool(state.best),
+        fresh=1,
     )
+    evaluation = context.evaluator.evaluate(request)
     context.log.emit(
         Confirmed(
             candidate=state.best,
             evaluation=evaluation.key,
-            verdict=judge(context.task, evaluation, incumbent_label="the original", noise=context.noise),
+            verdict=outcomes.confirmed_verdict(context, best, request, evaluation),
             timings=evaluation.timings,
             original_timings=evaluation.incumbent_timings,
         )

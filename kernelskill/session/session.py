@@ -144,7 +144,7 @@ class Session:
             waiting: Told in one line what is waited for.
             more_rounds: Rounds beyond those the run was started with.
             wait: Whether to wait for the workers of a spool folder.
-            changes: Further settings that differ from now on, by name.
+            changes: Further settings that differ from now on, by name; later resumes begin with them.
             ask: As for `start`.
 
         Raises:
@@ -153,7 +153,9 @@ class Session:
         """
         around = Surroundings(stop or StopFlag(), clock or SystemClock(), tuple(sinks), waiting, ask)
         settings = {**(changes or {}), "wait": wait, **({"device": device} if device else {})}
-        return Session(assemble_resumed(folder, settings, around, more_rounds=more_rounds))
+        session = Session(assemble_resumed(folder, settings, around, more_rounds=more_rounds))
+        session.settings.keep(changes or {})
+        return session
 
     @property
     def context(self) -> RoundContext:

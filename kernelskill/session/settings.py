@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ LIMITS = {
 }
 """What a limit is called in a session, and the setting that it is."""
 _DURATIONS = ("device", "wall")
+_ASKING = ("model", "samples", "repairs", "plan")
 _NEVER_NONE = ("rounds", "patience", "roof")
 _OF_REASON: dict[str, tuple[str, ...]] = {
     "evaluations": ("evaluations",),
@@ -60,16 +62,42 @@ class Settings:
             usd=usage.cost_usd,
             requests=usage.requests,
             limits=_limits(config),
+            samples=config.samples,
+            repairs=config.repairs,
+            plan=config.plan,
         )
 
-    def set_model(self, spec: str) -> ModelView:
-        """Ask another model from now on; `none` asks nobody.
+    def set_model(
+        self,
+        spec: str | None = None,
+        *,
+        samples: int | None = None,
+        repairs: int | None = None,
+        plan: bool | None = None,
+    ) -> ModelView:
+        """Ask another model from now on, or the same in another way; what is None stays.
+
+        Args:
+            spec: The model; `none` asks nobody.
+            samples: Answers for each specialist and round.
+            repairs: Times that a change that failed may be mended.
+            plan: Whether it is asked first which of the directions to try.
 
         Raises:
             UsageError: No model is spelled so, or one of its files cannot be used.
+            ConfigError: A number is out of range.
         """
-        self._apply({"model": absolute_spec(spec.strip() or "none", Path.cwd())})
+        given: dict[str, Any] = {"samples": samples, "repairs": repairs, "plan": plan}
+        if spec is not None:
+            given["model"] = absolute_spec(spec.strip() or "none", Path.cwd())
+        self._apply({name: value for name, value in given.items() if value is not None})
         return self.model()
+
+    def keep(self, changes: Mapping[str, Any]) -> None:
+        """Keep settings with which the run was taken up again, so that they hold the next time too."""
+        if changes:
+            bench = self._bench
+            bench.context.log.emit(Configured(number=bench.number, changes=dict(changes)))
 
     def budget(self) -> BudgetView:
         """Return the limits and what was used of them."""
@@ -166,7 +194,8 @@ class Settings:
         config = _checked(context.config, changes)
         if config.model != context.config.model:
             open_budgeted(config.model, _limits(config), folder=None)  # what cannot be opened changes nothing
-            self._bench.end_round("the model was changed")
+        if any(getattr(config, name) != getattr(context.config, name) for name in _ASKING):
+            self._bench.end_round("the model was changed, or how it is asked")
         if any(name.startswith("model") for name in changes):
             model = open_budgeted(config.model, _limits(config), folder=context.run.root)
             context.model = model

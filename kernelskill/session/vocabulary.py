@@ -158,7 +158,10 @@ def _topics(document: dict[str, Any], skills: Sequence[Skill]) -> Iterator[Topic
 
 def _problems(document: dict[str, Any], skills: Sequence[Skill]) -> Iterator[Topic]:
     for entry in document["problem"]:
-        ids = [skill.id for skill in skills if {t.value for t in skill.triggers} & set(entry["limits"])]
+        named = entry.get("skills", ())
+        ids = [skill.id for skill in skills if skill.id in named] or [
+            skill.id for skill in skills if {t.value for t in skill.triggers} & set(entry["limits"])
+        ]
         yield Topic(
             name=entry["name"],
             skills=tuple(ids),

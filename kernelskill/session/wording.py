@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from kernelskill.schema.steering import Action
 from kernelskill.session.clauses import Clause, Item, clauses_of, items_of
-from kernelskill.session.vocabulary import Topic, Vocabulary, stem
+from kernelskill.session.vocabulary import Topic, Vocabulary, stems
 
 _MOST = 4000
 """Characters that are read."""
@@ -254,9 +254,9 @@ def _implied(parts: _Parts, clause: Clause) -> str:
     """Return the action of a clause that names none: `unroll the loop`."""
     first = next((item for item in clause.items if item.meaning and item.meaning.kind != "filler"), None)
     if first is not None and first.meaning is not None and first.meaning.topic is not None:
-        verbs = {stem(verb) for verb in first.meaning.topic.verbs}
-        raw = first.written.lower()
-        if first.words[0] in verbs and not raw.endswith(("ing", "s")):
+        verbs = {stems(verb) for verb in first.meaning.topic.verbs}
+        raw = first.written.lower().split()[0]
+        if (first.words in verbs or first.words[:1] in verbs) and not raw.endswith(("ing", "s")):
             return "prefer"
     asks = any(item.written in ("please", "pls") for item in clause.items) and not parts.leftover
     cured = parts.cures and any(topic.limits for topic in parts.topics)

@@ -98,13 +98,16 @@ def move_rewrite(
         rewritten = rewrite_kernel(state.unit, state.lifted, plan, apart)
     except IllegalMove as refused:
         raise SkillRefused(refused.reason) from refused
+    edits = _edits(unit, state, rewritten.replacements)
+    if plan.stages is not None:
+        # The kernels of the stages are kernels like any others: each is read and scheduled by itself.
+        return Rewrite(edits=edits, notes=plan.algorithm.notes)
     scheduled = Scheduled(
         path=unit.path,
         kernel=site.kernel,
         moves=(*state.moves, step),
         replacements=rewritten.replacements,
     )
-    edits = _edits(unit, state, rewritten.replacements)
     return Rewrite(edits=edits, notes=plan.algorithm.notes, scheduled=scheduled)
 
 

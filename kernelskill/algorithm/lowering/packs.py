@@ -77,7 +77,8 @@ class Packs:
             size = size_of(key.kind)
             alignment = pack_alignment(key.step * self.run.width * size)
             context.aligned[key.buffer] = max(context.aligned.get(key.buffer, 0), alignment)
-            for monomial, factor in terms_of(key.base).items():
+            begin = multiply(constant(key.step), self.run.lower)
+            for monomial, factor in (*terms_of(key.base).items(), *terms_of(begin).items()):
                 if monomial:
                     note_divisible(context, product([constant(factor), *monomial]), alignment // size)
 
@@ -162,19 +163,22 @@ def place_in_pack(context: Context, buffer: str, kind: str, index: Expression, r
     """Return the wide access that holds an element, and its offset there; None where there is none."""
     factor = coefficient(index, run.name)
     step = value_of(factor) if factor is not None else None
-    low = value_of(run.lower)
-    if step is None or low is None or not 1 <= step * run.width * size_of(kind) <= _MOST_BYTES:
+    if step is None or not 1 <= step * run.width * size_of(kind) <= _MOST_BYTES:
         return None
     rest = subtract(index, multiply(constant(step), Sym(run.name)))
-    if any(not isinstance(atom, Sym) for monomial in terms_of(rest) for atom in monomial):
+    begin = multiply(constant(step), run.lower)
+    sums = (*terms_of(rest), *terms_of(begin))
+    if any(not isinstance(atom, Sym) for monomial in sums for atom in monomial):
         return None
     known = terms_of(rest).get((), 0)
     offset = known % step
     base = add(rest, constant(-offset))
     elements = max(1, pack_alignment(step * run.width * size_of(kind)) // size_of(kind))
-    if (known - offset) % elements or low * step % elements:
+    if (known - offset) % elements or terms_of(begin).get((), 0) % elements:
         return None
-    return (PackKey(buffer, kind, step, base), offset) if _can_divide(context, base, elements) else None
+    if not (_can_divide(context, base, elements) and _can_divide(context, begin, elements)):
+        return None
+    return PackKey(buffer, kind, step, base), offset
 
 
 def _can_divide(context: Context, base: Expression, elements: int) -> bool:

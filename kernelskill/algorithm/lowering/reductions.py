@@ -13,6 +13,7 @@ from kernelskill.algorithm.expression import (
     Load,
     Loop,
     Reduce,
+    Select,
     Sym,
     walk,
 )
@@ -90,13 +91,14 @@ class _Group:
     def write(self) -> None:
         for member in self._members:
             self._declare(member)
+        ends = self._ends()
         held = self._invariants()
         if self._tiled is not None:
             self._write_tiled(self._tiled)
         else:
             self._write_plain()
-        for load in held:
-            del self._context.values[load]
+        for known in (*held, *ends):
+            del self._context.values[known]
         for member in self._members:
             self._finish(member)
             self._publish(member)
@@ -112,6 +114,20 @@ class _Group:
                 context.values.setdefault(whole, state_name(context, member, number))
         else:
             context.values[member.original] = member.name + member.subscript
+
+    def _ends(self) -> list[Expression]:
+        """Name where loops end that take one stretch of many: it is chosen, not known at once."""
+        context, held = self._context, []
+        for loop in self._loops:
+            own = {each.name for each in self._loops} | {n.name for n in context.values if isinstance(n, Sym)}
+            if not isinstance(loop.upper, Select) or loop.upper.depends_on(*own):
+                continue
+            if not any(isinstance(node, Load) for node in walk(loop.upper)):
+                name = context.names.fresh(f"{loop.name}_end")
+                context.out.line(f"const {context.index_type} {name} = {context.show(loop.upper)};")
+                context.values[loop.upper] = name
+                held.append(loop.upper)
+        return held
 
     # accumulators
 

@@ -11,6 +11,7 @@ from kernelskill.algorithm.lowering.hoisting import hoistable
 from kernelskill.algorithm.lowering.kernel import LaunchFacts, emit
 from kernelskill.algorithm.model import Algorithm, Axis, IllegalMove
 from kernelskill.algorithm.schedule import Schedule
+from kernelskill.algorithm.stages.model import Stages
 
 
 @dataclass(frozen=True)
@@ -19,6 +20,8 @@ class Plan:
 
     algorithm: Algorithm
     schedule: Schedule
+    stages: Stages | None = None
+    """The kernels that stand in for one; algorithm and schedule are then what they were made from."""
 
 
 @dataclass(frozen=True)

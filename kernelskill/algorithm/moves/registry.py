@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kernelskill.algorithm.moves.blocks import SplitOverBlocks
 from kernelskill.algorithm.moves.plan import Move
 from kernelskill.algorithm.moves.points import CoarsenPoints, HaloTiles, TurnTiles, VectorPoints
 from kernelskill.algorithm.moves.rows import KeepRows, ShareColumns, ShareRows, SumInBlocks
@@ -15,7 +16,9 @@ from kernelskill.algorithm.moves.tiling import (
 )
 from kernelskill.algorithm.moves.windows import InnerPoints
 
-REORDERING = frozenset({"share_columns", "share_rows", "sum_in_blocks", "use_tensor_cores"})
+REORDERING = frozenset(
+    {"share_columns", "share_rows", "split_over_blocks", "sum_in_blocks", "use_tensor_cores"}
+)
 """Moves whose skills say that sums of floats may come in another order."""
 
 MOVES: dict[str, Move] = {
@@ -28,6 +31,7 @@ MOVES: dict[str, Move] = {
     "share_columns": ShareColumns(),
     "share_rows": ShareRows(),
     "share_tiles": ShareTiles(),
+    "split_over_blocks": SplitOverBlocks(),
     "sum_in_blocks": SumInBlocks(),
     "turn_tiles": TurnTiles(),
     "use_tensor_cores": UseTensorCores(),

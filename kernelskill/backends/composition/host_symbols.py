@@ -48,7 +48,8 @@ _COMPILER = re.compile(
 """Arithmetic that compilers take from their own library."""
 _CXXABI = re.compile(
     r"__cxa_(guard_\w+|throw|rethrow|begin_catch|end_catch|allocate_exception|free_exception|pure_virtual|bad_cast|bad_typeid"
-    r"|throw_bad_array_new_length|get_exception_ptr|current_exception_type|init_primary_exception|demangle)"
+    r"|throw_bad_array_new_length|get_exception_ptr|current_exception_type|init_primary_exception"
+    r"|call_terminate|call_unexpected|demangle)"
     r"|__dynamic_cast|_Zn[wa]\w*|_Zd[la]\w*"
 )
 _STANDARD = re.compile(
@@ -58,7 +59,7 @@ _STANDARD = re.compile(
     r"|12length_error|12out_of_range|11range_error|12domain_error|14overflow_error|15underflow_error"
     r"|9bad_alloc|8bad_cast|20bad_array_new_length|17bad_function_call|9type_info|18uncaught_exception"
     r"|8__detail|15_List_node_base|18_Rb_tree\w*|29_Rb_tree|28_Rb_tree|20_Rb_tree|11_Hash_bytes|15_Fnv_hash_bytes"
-    r"|4cout|4cerr|4clog|4endl|5flush|4ends|lsI|16__ostream_insert|9basic_ios|8ios_base|6locale|5ctype|3put|So"
+    r"|21ios_base_library_init|4cout|4cerr|4clog|4endl|5flush|4ends|lsI|16__ostream_insert|9basic_ios|8ios_base|6locale|5ctype|3put|So"
     r"|17__istream_extract|15basic_streambuf|10error_code|3_V2|15__exception_ptr|17current_exception|17rethrow_exception"
     r"|7nothrow|17__verbose_terminate|24__throw|19__throw|20__throw|25__throw|21__glibcxx_assert_fail"
     r")\w*"

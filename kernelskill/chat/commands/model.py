@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kernelskill.chat.arguments import Argument, Values
+from kernelskill.chat.arguments import Argument, Option, Values
 from kernelskill.chat.context import ChatContext
 from kernelskill.chat.registry import Command
 from kernelskill.chat.reply import Reply, Say, reply
@@ -11,12 +11,22 @@ from kernelskill.chat.reply import Reply, Say, reply
 def run(chat: ChatContext, values: Values) -> Reply:
     """Show or change the model."""
     settings = chat.session.settings
-    found = settings.set_model(values.text("model")) if values.has("model") else settings.model()
+    changes = any(values.has(name) for name in ("model", *(option.name for option in COMMAND.options)))
+    found = settings.model()
+    if changes:
+        found = settings.set_model(
+            values.text("model") or None,
+            samples=values.number("--samples"),
+            repairs=values.number("--repairs"),
+            plan=values.text("--plan") == "yes" if values.has("--plan") else None,
+        )
     cost = "" if found.usd is None else f", {found.usd:.2f} USD"
     used = (
         f"{found.requests} requests, {found.tokens} tokens{cost}" if found.requests else "nothing asked yet"
     )
-    return reply(found, Say(f"model: {found.spec}; {used}"))
+    plan = "" if not found.plan else ", asked for a plan first"
+    how = f"samples {found.samples}, repairs {found.repairs}{plan}"
+    return reply(found, Say(f"model: {found.spec}; {how}; {used}"))
 
 
 COMMAND = Command(
@@ -25,5 +35,10 @@ COMMAND = Command(
     "keep",
     run,
     arguments=(Argument("model", "none, openai:NAME, openai:NAME@URL, mailbox:DIR, scripted:FILE.", "word"),),
-    examples=("/model", "/model openai:NAME@http://localhost:11434/v1", "/model none"),
+    options=(
+        Option("--samples", "Answers for each specialist and round.", "number"),
+        Option("--repairs", "Times that a change that failed may be mended.", "number"),
+        Option("--plan", "Whether it is asked first what to try.", "choice", ("yes", "no")),
+    ),
+    examples=("/model", "/model openai:NAME@http://localhost:11434/v1", "/model none", "/model --samples 3 --plan yes"),
 )

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import fnmatch
+import tomllib
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kernelskill.schema.proposal import Skill
+from kernelskill.session import vocabulary
 from kernelskill.session.clauses import is_question
 from kernelskill.session.vocabulary import Vocabulary, stems, vocabulary_of
 from kernelskill.session.wording import Wish, read_wish
 from kernelskill.skills.library import SkillLibrary, default_folders
 
+WORDS = tomllib.loads(Path(vocabulary.__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 KERNELS = ("foo", "means", "transpose")
 SKILLS = SkillLibrary.load(default_folders(Path("/nonexistent"))).all()
 VOCABULARY: Vocabulary = vocabulary_of(SKILLS, KERNELS)
@@ -22,6 +27,13 @@ def short(wish: Wish) -> str:
     where = f" in {','.join(wish.kernels)}" if wish.kernels else ""
     value = f" {wish.value}" if wish.value else ""
     return f"{wish.action} {'+'.join(topic.name for topic in wish.topics)}{value}{where}"
+
+
+def wished(text: str) -> set[str]:
+    """Skills that a wish speaks of, where all of it is understood."""
+    reading = read_wish(text, VOCABULARY)
+    found = {skill for wish in reading.wishes for topic in wish.topics for skill in topic.skills}
+    return set() if reading.unknown else found
 
 
 def understood(text: str) -> list[str]:
@@ -41,6 +53,17 @@ def understood(text: str) -> list[str]:
         ("no shared memory, tensor cores or unrolling", ["ban shared memory", "ban tensor cores", "ban unrolling"]),
         ("leave shared memory and tensor cores alone", ["ban shared memory", "ban tensor cores"]),
         ("try bigger tiles", ["larger tiles"]),
+        ("more work per thread", ["larger work per thread"]),
+        ("let each thread do more", ["larger work per thread"]),
+        ("each thread should compute several outputs", ["larger work per thread"]),
+        ("inner points first", ["prefer inner points 1"]),
+        ("peel the borders", ["prefer inner points 1"]),
+        ("skip border tests", ["prefer border tests 1"]),
+        ("no boundary checks", ["prefer border tests 1"]),
+        ("use fma", ["prefer fused multiply-add 1"]),
+        ("split the reduction", ["prefer split reductions 1"]),
+        ("double buffer it", ["prefer prefetching 1"]),
+        ("at most 8 warps", ["at_most warps 8"]),
         ("make the tile smaller", ["smaller tiles"]),
         ("unroll more", ["larger unrolling"]),
         ("fewer threads", ["smaller the block shape"]),
@@ -178,11 +201,35 @@ def test_any_order_of_known_words_can_be_read(found: list[str]) -> None:
             assert all(topic.parameters for topic in wish.topics)
 
 
-def test_every_topic_has_skills_and_every_skill_a_topic() -> None:
+def test_every_topic_has_skills_of_the_library() -> None:
     without = [topic.name for topic in VOCABULARY.topics if not topic.skills]
     assert without == []
-    named = {skill for topic in VOCABULARY.topics if not topic.specialists for skill in topic.skills}
-    assert {skill.id for skill in SKILLS} - named == set()
+    known = {skill.id for skill in SKILLS}
+    patterns = [(e["name"], p) for e in (*WORDS["topic"], *WORDS["problem"]) for p in e.get("skills", ())]
+    assert [entry for entry in patterns if not fnmatch.filter(known, entry[1])] == [], "no skill is called so"
+
+
+@pytest.mark.parametrize("skill", SKILLS, ids=lambda skill: skill.id)
+def test_every_skill_is_reached_by_a_wish_and_by_its_name(skill: Skill) -> None:
+    directions = [t for t in VOCABULARY.topics if skill.id in t.skills and not (t.limits or t.specialists)]
+    reached = [t.name for t in directions if all(wished(f"try {word}") >= {skill.id} for word in t.words)]
+    assert reached, (
+        f"no wish in plain words leads to {skill.id!r}: in kernelskill/session/vocabulary.toml add its id to the "
+        "`skills` of every [[topic]] that it is about, or add a topic with the words that an engineer would use"
+    )
+    short = skill.id.rsplit("/", 1)[-1]
+    for name in (skill.id, short, short.replace("_", " "), short.replace("_", "-")):
+        for wish in ("try {}", "{} first", "no {}", "only {}", "leave {} alone"):
+            assert skill.id in wished(wish.format(name)), (
+                f"{wish.format(name)!r} does not lead to {skill.id!r}: other words of vocabulary.toml take it"
+            )
+
+
+def test_every_parameter_of_numbers_is_spoken_of() -> None:
+    spoken = {name for topic in VOCABULARY.topics for name in topic.parameters}
+    of_skills = {p.name for s in SKILLS for p in s.parameters if all(v[0].isdigit() for v in p.values)}
+    missing = of_skills - spoken - {"bins"}
+    assert not missing, f"add {missing} to the `parameters` of a [[topic]] in kernelskill/session/vocabulary.toml"
 
 
 def test_the_words_of_a_topic_lead_to_it() -> None:
