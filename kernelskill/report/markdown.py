@@ -7,11 +7,13 @@ import shlex
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from kernelskill.agents.kept_bits import SAME_BITS
 from kernelskill.report import figures, foresight
 from kernelskill.report.tables import plain, table
 from kernelskill.report.view import CaseRow, KernelRow, RunView, first_bottlenecks
 from kernelskill.schema.evaluation import Verdict, VerdictKind
 from kernelskill.schema.profile import KernelProfile
+from kernelskill.schema.run import Member
 from kernelskill.tasks.snapshot import SOURCES_FOLDER, TESTS_FOLDER
 
 _MOST_TRIED = 60

@@ -9,7 +9,6 @@ from typing import Any, cast
 from kernelskill.agents.profiler import diagnose_candidate
 from kernelskill.errors import RunInterrupted
 from kernelskill.evaluation.baseline import BaselineReport, establish_baseline
-from kernelskill.evaluation.judge import judge
 from kernelskill.graph import outcomes
 from kernelskill.graph.asking import model_is_spent
 from kernelskill.graph.context import DIAGNOSES, MEMBERS, RoundContext

@@ -15,6 +15,7 @@ from kernelskill.algorithm.model import Algorithm, IllegalMove
 from kernelskill.algorithm.moves.plan import Plan
 from kernelskill.algorithm.moves.registry import MOVES
 from kernelskill.algorithm.schedule import plain_schedule
+from kernelskill.algorithm.stages.emission import emit_stages
 from tests.algorithm import cpu
 
 HEAD = "#include <cuda_runtime.h>\n#include <cuda_fp16.h>\n#include <math.h>\n\n"
@@ -29,14 +30,21 @@ def emitted_text(plan: Plan) -> str:
     algorithm = plan.algorithm
     names = frozenset({"f", algorithm.kernel, *(p.name for p in algorithm.parameters)})
     facts = LaunchFacts({name: name for name in names - {"f", algorithm.kernel}}, identifiers=names)
+    if plan.stages is not None:
+        several = emit_stages(plan.stages, facts)
+        return _file(algorithm, several.code, several.launch)
     return file_of(algorithm, emit(algorithm, plan.schedule, facts))
 
 
 def file_of(algorithm: Algorithm, emitted: Emitted) -> str:
     """Return a file with an emitted kernel and a launcher `f`."""
+    return _file(algorithm, f"{emitted.definitions}\n{emitted.kernel}", emitted.launch)
+
+
+def _file(algorithm: Algorithm, code: str, launch: str) -> str:
     parameters = ", ".join(parameter.text for parameter in algorithm.parameters)
-    launcher = f'extern "C" void f({parameters})\n{{\n{emitted.launch}\n}}\n'
-    return f"{HEAD}{emitted.definitions}\n{emitted.kernel}\n{launcher}"
+    launcher = f'extern "C" void f({parameters})\n{{\n{launch}\n}}\n'
+    return f"{HEAD}{code}\n{launcher}"
 
 
 def plans(algorithm: Algorithm, rng: np.random.Generator, length: int) -> Iterator[tuple[str, Plan]]:
@@ -53,6 +61,8 @@ def plans(algorithm: Algorithm, rng: np.random.Generator, length: int) -> Iterat
 
 
 def _moved(plan: Plan, done: str, rng: np.random.Generator) -> tuple[str, Plan] | None:
+    if plan.stages is not None:
+        return None  # several kernels: each would be read anew
     on_cpu = sorted(set(MOVES) - {"use_tensor_cores"})
     for name in sorted(rng.permutation(on_cpu), key=lambda name: name in done):
         move = MOVES[name]
@@ -71,7 +81,7 @@ def _moved(plan: Plan, done: str, rng: np.random.Generator) -> tuple[str, Plan] 
 
 def is_exact(plan: Plan) -> bool:
     """Whether a plan keeps the order of every sum."""
-    return plan.schedule.lanes == 1 and not plan.schedule.splits
+    return plan.schedule.lanes == 1 and not plan.schedule.splits and plan.stages is None
 
 
 def expected(algorithm: Algorithm, arguments: Mapping[str, Any]) -> dict[str, np.ndarray]:
