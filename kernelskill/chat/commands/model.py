@@ -40,5 +40,10 @@ COMMAND = Command(
         Option("--repairs", "Times that a change that failed may be mended.", "number"),
         Option("--plan", "Whether it is asked first what to try.", "choice", ("yes", "no")),
     ),
-    examples=("/model", "/model openai:NAME@http://localhost:11434/v1", "/model none", "/model --samples 3 --plan yes"),
+    examples=(
+        "/model",
+        "/model openai:NAME@http://localhost:11434/v1",
+        "/model none",
+        "/model --samples 3 --plan yes",
+    ),
 )

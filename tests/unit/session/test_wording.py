@@ -229,7 +229,9 @@ def test_every_parameter_of_numbers_is_spoken_of() -> None:
     spoken = {name for topic in VOCABULARY.topics for name in topic.parameters}
     of_skills = {p.name for s in SKILLS for p in s.parameters if all(v[0].isdigit() for v in p.values)}
     missing = of_skills - spoken - {"bins"}
-    assert not missing, f"add {missing} to the `parameters` of a [[topic]] in kernelskill/session/vocabulary.toml"
+    assert not missing, (
+        f"add {missing} to the `parameters` of a [[topic]] in kernelskill/session/vocabulary.toml"
+    )
 
 
 def test_the_words_of_a_topic_lead_to_it() -> None:
