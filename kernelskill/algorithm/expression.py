@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import TypeVar, dataclass_transform
 
 from kernelskill.algorithm.types import joined
+from kernelskill.computed import computed
 
 _Node = TypeVar("_Node")
 
@@ -50,17 +50,17 @@ class Expression:
         """Return the node with other operands; use `rewriting.rebuild`, which keeps integers in their form."""
         return self
 
-    @cached_property
+    @computed
     def key(self) -> str:
         """A text that tells nodes apart; orders factors and terms."""
         return repr(self)
 
-    @cached_property
+    @computed
     def size(self) -> int:
         """How many nodes it has as a tree, equal ones counted as often as they occur."""
         return 1 + sum(child.size for child in self.children)
 
-    @cached_property
+    @computed
     def symbols(self) -> frozenset[str]:
         """Names of the symbols inside; those bound by a `Reduce` or `Fold` inside are not free and left out."""
         return frozenset().union(*(child.symbols for child in self.children))
@@ -81,7 +81,7 @@ class Sym(Expression):
     def type(self) -> str:
         return self.kind
 
-    @cached_property
+    @computed
     def symbols(self) -> frozenset[str]:
         return frozenset({self.name})
 
@@ -304,7 +304,7 @@ class Reduce(Expression):
         loops = _with_ranges(self.loops, children)
         return replace(self, loops=loops, body=children[-2], initial=children[-1])
 
-    @cached_property
+    @computed
     def symbols(self) -> frozenset[str]:
         return _free(self.loops, self.body.symbols) | self.initial.symbols
 
@@ -339,7 +339,7 @@ class Fold(Expression):
         rest = children[2 * len(loops) :]
         return replace(self, loops=loops, initials=rest[:count], updates=rest[count:])
 
-    @cached_property
+    @computed
     def symbols(self) -> frozenset[str]:
         inner = frozenset().union(*(update.symbols for update in self.updates))
         free = _free(self.loops, inner - {state.name for state in self.states})

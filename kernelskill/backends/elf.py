@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
-from functools import cached_property
 
+from kernelskill.computed import computed
 from kernelskill.errors import ArtifactCorrupt
 
 _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
@@ -68,12 +68,12 @@ class ElfFile:
         """Return a section's bytes; empty for one that only reserves memory."""
         return self._slice(section.offset, section.size) if section.has_bytes else b""
 
-    @cached_property
+    @computed
     def symbols(self) -> tuple[Symbol, ...]:
         """All symbols of `.symtab` in order; empty where it was stripped."""
         return self._read_symbols(".symtab")
 
-    @cached_property
+    @computed
     def dynamic_symbols(self) -> tuple[Symbol, ...]:
         """All symbols of `.dynsym` in order."""
         return self._read_symbols(".dynsym")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 
 from tree_sitter import Node
 
+from kernelskill.computed import computed
 from kernelskill.source.accesses import (
     Access,
     AccessMode,
@@ -62,27 +62,27 @@ class _Facts:
     kernel: KernelDef
     launches: tuple[LaunchSite, ...]
 
-    @cached_property
+    @computed
     def loops(self) -> tuple[Loop, ...]:
         return find_loops(self.unit, self.kernel)
 
-    @cached_property
+    @computed
     def accesses(self) -> tuple[Access, ...]:
         return find_accesses(self.unit, self.kernel)
 
-    @cached_property
+    @computed
     def global_accesses(self) -> tuple[Access, ...]:
         return tuple(a for a in self.accesses if a.is_global)
 
-    @cached_property
+    @computed
     def nodes(self) -> tuple[Node, ...]:
         return tuple(walk(self.kernel.body)) if self.kernel.body is not None else ()
 
-    @cached_property
+    @computed
     def calls(self) -> tuple[str, ...]:
         return tuple(called_name(self.unit, n) for n in self.nodes if n.type == "call_expression")
 
-    @cached_property
+    @computed
     def block_values(self) -> dict[str, int]:
         """Block dimensions that all launches agree on."""
         shapes = {block_shape(launch) for launch in self.launches}
@@ -91,7 +91,7 @@ class _Facts:
         shape = next(iter(shapes))
         return {f"blockDim.{a}": v for a, v in zip("xyz", shape, strict=True) if v is not None}
 
-    @cached_property
+    @computed
     def thread_axes(self) -> set[str]:
         texts = {"".join(self.unit.text_of(n).split()) for n in self.nodes if n.type == "field_expression"}
         return {axis for axis in "xyz" if f"threadIdx.{axis}" in texts}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+
+from kernelskill.computed import computed
 
 
 @dataclass(frozen=True)
@@ -81,12 +82,12 @@ class Polynomial:
     def is_zero(self) -> bool:
         return not self.terms
 
-    @cached_property
+    @computed
     def atoms(self) -> tuple[Atom, ...]:
         """The atoms, each once."""
         return tuple(dict.fromkeys(atom for monomial, _ in self.terms for atom in monomial))
 
-    @cached_property
+    @computed
     def depends(self) -> frozenset[str]:
         """What the value depends on."""
         return frozenset().union(*(atom.depends for atom in self.atoms))

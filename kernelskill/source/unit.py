@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 
 from tree_sitter import Node
 
+from kernelskill.computed import computed
 from kernelskill.source.constants import Constants
 from kernelskill.source.declarations import VariableDef, read_variables
 from kernelskill.source.definitions import FunctionDef, FunctionKind, KernelDef, find_functions
@@ -92,12 +92,12 @@ class SourceUnit:
     def root(self) -> Node:
         return self.syntax.root
 
-    @cached_property
+    @computed
     def kernels(self) -> tuple[KernelDef, ...]:
         """The kernels that have a body."""
         return tuple(f for f in self.all_functions if isinstance(f, KernelDef) and f.body is not None)
 
-    @cached_property
+    @computed
     def functions(self) -> tuple[FunctionDef, ...]:
         """The device and host functions that have a body."""
         return tuple(f for f in self.all_functions if not isinstance(f, KernelDef) and f.body is not None)
@@ -110,12 +110,12 @@ class SourceUnit:
     def host_functions(self) -> tuple[FunctionDef, ...]:
         return tuple(f for f in self.functions if f.kind is FunctionKind.HOST)
 
-    @cached_property
+    @computed
     def constants(self) -> Constants:
         """What folds integer expressions of this file."""
         return Constants.of(self.syntax, self.macros, self.globals)
 
-    @cached_property
+    @computed
     def launches(self) -> tuple[LaunchSite, ...]:
         """Every kernel launch in the order of the text."""
         return find_launches(self.syntax, self.all_functions, self.constants)
