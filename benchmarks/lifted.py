@@ -36,7 +36,9 @@ def parsed_move(text: str) -> tuple[str, dict[str, str]]:
     return name, dict(value.split("=", 1) for value in values.split(",") if value)
 
 
-def moved(text: str, path: str, kernel: str, moves: list[tuple[str, dict[str, str]]], task: Task | None) -> str:
+def moved(
+    text: str, path: str, kernel: str, moves: list[tuple[str, dict[str, str]]], task: Task | None
+) -> str:
     """Return a file with moves made on a kernel as the skills make them, tests for overlaps included."""
     scheduled: tuple[Scheduled, ...] = ()
     for move, values in moves:

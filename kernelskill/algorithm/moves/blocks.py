@@ -1,0 +1,48 @@
+"""A move on results that are too few to fill a GPU: blocks share each of them, several kernels in a row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kernelskill.algorithm.lowering.kernel import LaunchFacts
+from kernelskill.algorithm.model import IllegalMove
+from kernelskill.algorithm.moves.plan import Option, Plan, first_that_fits, number, pair
+from kernelskill.algorithm.running import without_running
+from kernelskill.algorithm.stages.emission import emit_stages
+from kernelskill.algorithm.stages.points import PointShape
+from kernelskill.algorithm.stages.sharing import Width
+from kernelskill.algorithm.stages.splitting import split_over_blocks
+
+
+class SplitOverBlocks:
+    """Let several blocks share each long reduction; later kernels combine the parts and use the results."""
+
+    def options(self, plan: Plan) -> tuple[Option, ...]:
+        offered = (
+            Option(
+                "blocks", ("2048", "1024", "4096", "528"), "blocks that are aimed at for all results together"
+            ),
+            Option("threads", ("256", "512", "128"), "threads of a block that shares a result"),
+            Option(
+                "shape",
+                ("1x256", "8x32", "32x8"),
+                "threads where elements stand by themselves: rows x columns",
+            ),
+            Option("vector", ("4", "2", "8"), "neighbouring elements of a thread there"),
+        )
+        return first_that_fits(self, plan, offered)
+
+    def apply(self, plan: Plan, values: Mapping[str, str]) -> Plan:
+        schedule = plan.schedule
+        if schedule.staged or schedule.lanes > 1 or schedule.tensor or plan.stages is not None:
+            raise IllegalMove("points are scheduled otherwise already")
+        threads = number(values["threads"])
+        if threads & (threads - 1) or not 64 <= threads <= 1024:
+            raise IllegalMove("the number of threads must be a power of two, from 64 to 1024")
+        rows, columns = pair(values["shape"])
+        algorithm = without_running(plan.algorithm)
+        width = Width(threads, 32, number(values["blocks"]))
+        stages = split_over_blocks(algorithm, width, PointShape(rows, columns, number(values["vector"])))
+        names = {parameter.name: parameter.name for parameter in algorithm.parameters}
+        emit_stages(stages, LaunchFacts(names))
+        return Plan(algorithm, schedule, stages)
