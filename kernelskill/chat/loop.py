@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 EXIT_ANSWER_IS_NO = 1
 EXIT_INTERRUPTED = 130
-_GO_ON = "go on? [y]es, [n]o, [q]uit, or say what should change: "
+_GO_ON = "go on? [y]es, [n]o, [q]uit, a command, or say what should change: "
 
 
 class ShellResult(Record):
@@ -44,6 +44,8 @@ class Loop:
         self._chat: ChatContext | None = None
         self._code = 0
         self._leaves = False
+        self._waiting: list[str] = []
+        """Entries that were given where a question was asked; they come next."""
 
     def run(self, chat: ChatContext) -> int:
         """Carry out entries until the user leaves; returns the exit code."""
@@ -51,7 +53,7 @@ class Loop:
         interrupts = 0
         while not (self._leaves or self._interrupts.leaving):
             try:
-                text = self._reader.line()
+                text = self._waiting.pop(0) if self._waiting else self._reader.line()
             except KeyboardInterrupt:
                 interrupts += 1
                 if interrupts > 1 or not self._reader.can_ask:
@@ -77,12 +79,7 @@ class Loop:
             line = read_line(text, chat.commands, folder=chat.folder)
             if line is None:
                 return
-            with self._interrupts.while_working():
-                name, found = self._answered(line)
-            self._out.answer(name, found)
-            if found.failed:
-                self._note_code(EXIT_INTERRUPTED if self._interrupts.stop.is_set else EXIT_ANSWER_IS_NO)
-            self._leaves = self._leaves or found.leaves
+            self._show(line)
         except KeyboardInterrupt:
             self._interrupts.leaving = True
         except RunInterrupted as error:
@@ -94,27 +91,56 @@ class Loop:
             raise
         except (OSError, sqlite3.Error) as error:
             self._failed(HarnessError(str(error), remedy="what was finished before is kept"))
+        if self._interrupts.pressed and not self._reader.can_ask:
+            self._interrupts.leaving = (
+                True  # nobody is there to say whether the next entries are wanted still
+            )
         if self._out.as_json:
             self._out.status(chat.session.status())
 
     def goes_on(self, where: str) -> bool:
-        """Ask after Ctrl-C whether the work is taken up again; words are taken as a wish first."""
-        stop = self._interrupts.stop
+        """Ask after Ctrl-C whether the work is taken up again.
+
+        Words are taken as a wish first, a command is carried out instead, and Ctrl-C or Ctrl-D leaves.
+        """
         if self._reader.can_ask:
             self._out.say(where)
         while self._reader.can_ask and not self._interrupts.leaving:
             with self._out.paused():
                 said = self._reader.answer(_GO_ON)
-            word = (said or "no").strip()
+            word = "quit" if said is None else said.strip()
             if word.lower() in ("y", "yes"):
-                stop.is_set = False
+                self._interrupts.go_on()
                 return True
             if word.lower() in ("", "n", "no", "q", "quit"):
                 self._leaves = self._leaves or word.lower().startswith("q")
+                self._interrupts.leaving = self._interrupts.leaving or said is None
                 return False
-            self._out.answer("say", self._message(word))
+            if not self._is_wish(word):
+                self._waiting.append(word)
+                return False
         self._leaves = True
         return False
+
+    def _is_wish(self, text: str) -> bool:
+        """Take a message for what should change; returns whether it is none but a command."""
+        try:
+            line = read_line(text, self._context.commands, folder=self._context.folder)
+            if isinstance(line, Message):
+                self._out.answer("say", self._message(line.text))
+            return line is None or isinstance(line, Message)
+        except KernelSkillError as error:
+            self._failed(error)
+            return True
+
+    def _show(self, line: Line) -> None:
+        """Carry out a line and show its answer."""
+        with self._interrupts.while_working():
+            name, found = self._answered(line)
+        self._out.answer(name, found)
+        if found.failed:
+            self._note_code(EXIT_INTERRUPTED if self._interrupts.pressed else EXIT_ANSWER_IS_NO)
+        self._leaves = self._leaves or found.leaves
 
     def _answered(self, line: Line) -> tuple[str, Reply]:
         match line:

@@ -73,6 +73,7 @@ def open_chat(beginning: Beginning, *, as_json: bool, answers: Mapping[str, str]
         live.session = session
         with session:
             loop = Loop(reader, out, interrupts)
+            interrupts.leaving = interrupts.leaving or (interrupts.pressed and not reader.can_ask)
             _greet(session, out, asking=reader.can_ask)
             code = loop.run(ChatContext(session, out, all_commands(), loop.goes_on))
             _farewell(session, out, code)

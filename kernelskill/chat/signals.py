@@ -18,6 +18,8 @@ class Interrupts:
         self.stop = stop
         self.leaving = False
         """Whether somebody wants the program to end, not only the work at hand."""
+        self.pressed = False
+        """Whether Ctrl-C came since the work at hand began, or since it was said that it goes on."""
         self._working = False
         self._end_prompt = end_prompt
 
@@ -30,13 +32,17 @@ class Interrupts:
     @contextmanager
     def while_working(self) -> Iterator[None]:
         """Set the flag at the first Ctrl-C; the second raises KeyboardInterrupt."""
-        self.stop.is_set = False
+        self.go_on()
         self._working = True
         try:
             with _handlers({signal.SIGINT: self._interrupt}):
                 yield
         finally:
             self._working = False
+
+    def go_on(self) -> None:
+        """Take a Ctrl-C for answered."""
+        self.stop.is_set = self.pressed = False
 
     @contextmanager
     def while_a_shell_works(self) -> Iterator[None]:
@@ -45,18 +51,18 @@ class Interrupts:
             yield
 
     def _interrupt(self, _number: int, _frame: FrameType | None) -> None:
-        if self.stop.is_set:
+        if self.pressed:
             self.leaving = True
             os.write(2, b"\n")
             raise KeyboardInterrupt
-        self.stop.is_set = True
+        self.stop.is_set = self.pressed = True
         # Not through a stream: the signal may have come in the middle of a write to it.
         os.write(2, b"\nstopping soon; Ctrl-C again leaves, all is kept\n")
 
     def _end(self, _number: int, _frame: FrameType | None) -> None:
         self.leaving = True
-        if self._working and not self.stop.is_set:
-            self.stop.is_set = True
+        if self._working and not self.pressed:
+            self.stop.is_set = self.pressed = True
         elif self._working or not self._end_prompt():
             raise KeyboardInterrupt
 

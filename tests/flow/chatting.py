@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pexpect
 
+from tests.flow.processes import until
 from tests.flow.small_task import environment
 
 READY = r"\x1b\[\?2004h"
@@ -70,8 +71,17 @@ class Terminal:
         self.until(until)
 
     def interrupt(self) -> None:
-        """Press Ctrl-C while something works."""
-        self.child.kill(signal.SIGINT)
+        """Press Ctrl-C."""
+        self.child.send("\x03")
+
+    def comes(self, sign: Callable[[], bool], what: str, seconds: float = 90.0) -> None:
+        """Wait for something that isn't shown; what is shown meanwhile is taken, or the chat would stand still."""
+
+        def has_come() -> bool:
+            self.child.expect(pexpect.TIMEOUT, timeout=0.02)
+            return sign()
+
+        until(has_come, seconds, f"{what} never came: {self.transcript}{plain(self.child.buffer)}")
 
     def ended(self) -> int:
         """Wait for the end and return the exit code, or minus the signal."""

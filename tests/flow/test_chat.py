@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 
 from kernelskill.chat.registry import all_commands
 from tests.flow.chatting import COLOUR, Terminal
-from tests.flow.processes import adopt_orphans, no_descendants_left
+from tests.flow.processes import adopt_orphans, descendants, no_descendants_left
 from tests.flow.small_task import KERNEL, of_kind, write_task
 
 pytestmark = pytest.mark.slow
@@ -25,7 +26,8 @@ EDITOR = '#!/bin/sh\nsed -i "s/Half the sum/Die Hälfte der Summe/" "$1"\n'
 def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("chat")
     write_task(folder, settings=SETTINGS)
-    (folder / "mine.cu").write_text(EDITED, encoding="utf-8")
+    nobody_built_it = f"// {secrets.token_hex(8)}\n"
+    (folder / "mine.cu").write_text(nobody_built_it + EDITED, encoding="utf-8")
     (folder / "wrong.cu").write_text(WRONG, encoding="utf-8")
     (folder / "größe notes.txt").write_text("leave shared memory alone\n", encoding="utf-8")
     editor = folder / "editor"
@@ -152,7 +154,12 @@ def test_steering(chat: Terminal) -> None:
 
 def test_the_users_own_edits(chat: Terminal, work: Path) -> None:
     assert "refused" in chat.say("/pin wrong.cu")
-    assert ": right" in chat.say("/pin mine.cu --head")
+    chat.begin("/pin mine.cu --head", until="building")
+    chat.comes(lambda: any("nvcc" in line for line in descendants(chat.child.pid).values()), "a build")
+    chat.interrupt()
+    shown = chat.ready()
+    assert "stopping soon" in shown
+    assert ": right" in shown or ": right" in chat.say("/pin mine.cu --head")
     assert "(yours)" in chat.say("/tree")
 
 

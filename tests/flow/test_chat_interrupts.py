@@ -1,0 +1,208 @@
+"""Ctrl-C at each stage of a chat, pressed at a terminal: once it stops and asks, twice it leaves; nothing is lost.
+
+A sample runs always, all of it with KERNELSKILL_CHAT_STAGES=1.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import pytest
+
+from tests.flow.chatting import TAKEN, Terminal
+from tests.flow.processes import adopt_orphans, descendants, no_descendants_left
+from tests.flow.small_task import KERNEL, evaluation_files, kinds, write_task
+from tests.flow.test_chat import EDITED, SETTINGS
+from tests.flow.test_chat_pipes import STAGES, piped
+from tests.llm.asking import serving
+
+pytestmark = pytest.mark.slow
+SAMPLE = {("a model is asked", 2)}
+"""Moments that are tried always, and how often Ctrl-C is pressed."""
+
+Sign = Callable[[Terminal, Path, int], bool]
+
+
+def running(*names: str) -> Sign:
+    """Something below the chat is a program of one of these names."""
+
+    def found(chat: Terminal, _run: Path, _known: int) -> bool:
+        return any(name in line for line in descendants(chat.child.pid).values() for name in names)
+
+    return found
+
+
+def told(kind: str) -> Sign:
+    """The run has told of something of a kind since the line was typed."""
+
+    def found(_chat: Terminal, run: Path, known: int) -> bool:
+        return kind in kinds(run)[known:]
+
+    return found
+
+
+@dataclass(frozen=True)
+class Moment:
+    """What is typed, and how it is seen that its stage has come."""
+
+    name: str
+    line: str
+    sign: Sign
+    done: str
+    """What is shown when the line has been carried out."""
+    begins: Literal["begun", "new", "known"] = "begun"
+    """What is worked on: a run with a baseline and a head, or a new run of a kernel that nobody, or somebody, built."""
+    told: str = ""
+    """What must be told before the sign counts."""
+
+
+BUILDS, RUNS = running("cicc", "nvcc", "cc1plus"), running("emulated.child")
+MOMENTS = (
+    Moment("baseline: build", "/baseline", BUILDS, "rows=200", begins="new"),
+    Moment("baseline: run", "/baseline", RUNS, "rows=200", begins="new"),
+    Moment("round: profile", "/step", told("round_started"), "1 round finished"),
+    Moment("round: proposals", "/step", told("diagnosed"), "1 round finished"),
+    Moment("round: build", "/step", BUILDS, "1 round finished", told="ranked", begins="new"),
+    Moment("round: check and time", "/step", RUNS, "1 round finished", told="ranked", begins="new"),
+    Moment("round: judge", "/step", told("evaluated"), "1 round finished"),
+    Moment("pin: build", "/pin mine.cu", BUILDS, "right"),
+    Moment("pin: check and time", "/pin mine.cu", RUNS, "right"),
+    Moment("profile", "/profile 1", RUNS, "means"),
+    Moment("remeasure", "/remeasure", RUNS, "->"),
+    Moment("confirm", "/confirm", RUNS, "of roof"),
+    Moment("stop", "/stop", RUNS, "written into"),
+    Moment("a model is asked", "why is it slow?", told("asked"), "You said", begins="known"),
+    Moment("a specialist is asked", "/step", told("asked"), "1 round finished", begins="known"),
+)
+
+
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a run that has a baseline, and a head that somebody pinned."""
+    folder = tmp_path_factory.mktemp("stages")
+    write_task(folder, settings=SETTINGS)
+    (folder / "mine.cu").write_text(EDITED, encoding="utf-8")
+    script = ["baseline", "pin mine.cu --head"]
+    done, lines = piped(script, "kernel.cu", "-t", "test.py", "--no-learn", "--out", "run", cwd=folder)
+    assert done.returncode == 0, lines
+    return folder
+
+
+@pytest.fixture
+def work(request: pytest.FixtureRequest, tmp_path: Path, moment: Moment, slow_model: str) -> Path:
+    """A folder to work in, with a kernel and an edit that nobody has built before."""
+    work = tmp_path / "work"
+    if moment.begins == "begun":
+        shutil.copytree(request.getfixturevalue("begun"), work)
+    else:
+        write_task(work, settings=SETTINGS)
+    mark = f"// {secrets.token_hex(8)}\n"
+    (work / "mine.cu").write_text(mark + EDITED, encoding="utf-8")
+    if moment.begins == "new":
+        (work / "kernel.cu").write_text(mark + KERNEL, encoding="utf-8")
+    return work
+
+
+@pytest.fixture
+def ending() -> Iterator[ExitStack]:
+    """Ends what a failed test leaves behind."""
+    with ExitStack() as stack:
+        yield stack
+
+
+@pytest.fixture(scope="module")
+def slow_model() -> Iterator[str]:
+    """How a model is spelled that thinks for some seconds before it says anything."""
+    with serving() as server:
+        adopt_orphans()  # but for the server
+        yield f"openai:m@{server.scenario('ok=3')}/v1"
+
+
+def opened(work: Path, moment: Moment, model: str) -> Terminal:
+    """Return a chat that has been begun and waits for a line."""
+    asks = ("--model", model) if "asked" in moment.name else ()
+    new = ("kernel.cu", "-t", "test.py", "--no-learn", "--out", "run")
+    begins = ("--resume", "run") if moment.begins == "begun" else new
+    chat = Terminal(work, *begins, "--answer", "first_run=yes", *asks, OPENAI_API_KEY="none")
+    chat.ready()
+    return chat
+
+
+def reached(chat: Terminal, run: Path, moment: Moment) -> None:
+    """Type the line of a moment and wait until it has come."""
+    known = len(kinds(run))
+    chat.child.send(moment.line + "\r")
+    chat.until(TAKEN)
+    if moment.told:
+        chat.comes(lambda: told(moment.told)(chat, run, known), moment.told)
+    chat.comes(lambda: moment.sign(chat, run, known), moment.name)
+
+
+@pytest.mark.parametrize(
+    ("moment", "times"),
+    [
+        pytest.param(
+            moment,
+            times,
+            id=f"{moment.name}-{times}",
+            marks=pytest.mark.skipif(
+                STAGES not in os.environ and (moment.name, times) not in SAMPLE,
+                reason=f"set {STAGES}=1 to press Ctrl-C at every stage",
+            ),
+        )
+        for moment in MOMENTS
+        for times in (1, 2)
+    ],
+)
+def test_ctrl_c_at_a_stage(
+    ending: ExitStack, work: Path, slow_model: str, moment: Moment, times: int
+) -> None:
+    run = work / "run"
+    chat = opened(work, moment, slow_model)
+    ending.callback(chat.child.close, force=True)
+    before = evaluation_files(run)
+    events = kinds(run)
+    reached(chat, run, moment)
+    if times == 1:
+        stopped_and_gone_on(chat, moment)
+        chat.child.sendeof()
+        assert chat.ended() == 0, chat.transcript
+    else:
+        left(chat)
+        again, lines = piped([moment.line], "--resume", str(run), "--model", "none", cwd=work)
+        expected = "small grid" if moment.line.endswith("?") else moment.done
+        assert again.returncode == 0, "\n".join(lines)
+        assert expected in again.stdout, "\n".join(lines)
+    no_descendants_left()
+    assert kinds(run)[: len(events)] == events
+    assert before.items() <= evaluation_files(run).items(), "what was evaluated is kept as it was"
+
+
+def stopped_and_gone_on(chat: Terminal, moment: Moment) -> None:
+    """Press Ctrl-C once, and see the work through."""
+    chat.child.send("\x03")
+    shown = chat.ready()
+    assert "stopping soon" in shown, chat.transcript
+    if "go on" in chat.until(r"kernelskill>|go on\?"):
+        shown = chat.say("y")
+    if moment.done not in shown:
+        assert "stopped" in shown, chat.transcript
+        shown = chat.say(moment.line)
+    assert moment.done in shown, chat.transcript
+    assert "usable" in chat.say("!echo us''able")
+
+
+def left(chat: Terminal) -> None:
+    """Press Ctrl-C twice."""
+    chat.child.send("\x03")
+    chat.until("stopping soon")
+    chat.child.send("\x03")
+    assert chat.ended() == 130, chat.transcript
+    assert "kernelskill chat --resume" in chat.transcript
