@@ -30,7 +30,9 @@ MENDABLE: tuple[Outcome, ...] = ("malformed", "unusable", "not_permitted")
 
 _TRUST = 0.5
 """Share of a model's own estimate of ln(speedup) that its proposals are ranked by."""
-_MOST_EXPECTED = 0.8
+_MOST_EXPECTED = 2.0
+"""Of ln(speedup): who promises more than fiftyfold is not believed more. Answers of a strong model promised up to that,
+and kept most of it (`benchmarks/results/mailbox`)."""
 _DEVIATION = 0.5
 _TITLE = 48
 

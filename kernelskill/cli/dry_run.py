@@ -32,7 +32,9 @@ def print_dry_run(kernel: Path, tests: Path, config: RunConfig, *, as_json: bool
     limits = found.limits.model_dump(exclude_none=True)
     stops = ", ".join(f"{value:g} {name}" for name, value in limits.items()) or "no limit is set"
     typer.echo(f"  limits              {stops}")
-    if found.requests:
+    if not found.requests:
+        typer.echo("\nNothing would be asked in the first round; the run's notes say why.")
+    else:
         typer.echo(f"\nThe first prompt, for role {found.requests[0].role!r}:\n")
         for message in found.requests[0].messages:
             typer.echo(f"[{message.role}]\n{message.text}")

@@ -1,7 +1,8 @@
 """The slates of a round: its own, and one for every later turn in which a model's answers came.
 
 A slate holds all that may be tried at that moment, whoever offered it: one policy ranks it, and its places go to
-the best. A model's answers bring further places with them, which anything in the slate may win.
+the best. An answer of a model that is not among them is tried as well, since it was paid for and speaks of its own
+base only; a mechanical proposal is offered again in the next round.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from kernelskill.schema.event import Proposed, Ranked
 from kernelskill.schema.proposal import Proposal, RankedProposal, Refusal, Slate
 
 LEAST_ANSWERED = 3
-"""Places that a model's answers may bring: one for each of three specialists, however small the slate."""
+"""Answers that a turn tries: one of each of three specialists, however small the slate."""
 
 
 def ranked_slate(context: RoundContext, state: RoundState) -> Slate:
@@ -36,8 +37,8 @@ def ranked_slate(context: RoundContext, state: RoundState) -> Slate:
     fresh = {p for event in offers for p in event.proposals}
     offered = fresh | (_left_over(context, number) if turn else set())
     proposals = [context.proposal(p) for p in sorted(offered)]
-    answered = sum(p.origin == "model" for p in proposals if p.id in fresh)
-    brought = min(answered, max(context.config.slate, LEAST_ANSWERED))
+    answers = sum(p.origin == "model" for p in proposals if p.id in fresh)
+    tried = min(answers, max(context.config.slate, LEAST_ANSWERED))
     return Slate(
         id=identity,
         run=context.run_id,
@@ -46,23 +47,25 @@ def ranked_slate(context: RoundContext, state: RoundState) -> Slate:
         feature_names=FEATURE_NAMES,
         schema_version=SCHEMA_VERSION,
         policy=context.policy.name,
-        ranked=tuple(_ranked(context, number, turn, proposals, brought)),
+        ranked=tuple(_ranked(context, number, turn, proposals, tried)),
         refusals=_refusals(offers),
     )
 
 
 def _ranked(
-    context: RoundContext, number: int, turn: int, proposals: list[Proposal], brought: int
+    context: RoundContext, number: int, turn: int, proposals: list[Proposal], answers: int
 ) -> list[RankedProposal]:
-    """Return all proposals in the order of the policy; `brought` are the places that answers add."""
+    """Return all proposals in the order of the policy; so many answers are tried in any case."""
     # An answer that came after its round may start from a candidate that no longer leads.
     bases = {proposal.base for proposal in proposals}
     rank = partial(
         context.policy.rank,
         bottlenecks={base: context.diagnosis(base).bottlenecks for base in bases},
         contexts={base: outcomes.features_of(context, base) for base in bases},
-        # What a later turn may try beside the round's own places comes of the answers alone.
-        take=brought if turn else context.config.slate + brought,
+        # The round's own places are given in its first turn; later answers open as many as they are.
+        take=answers if turn else context.config.slate,
+        paid={proposal.id for proposal in proposals if proposal.origin == "model"},
+        least_paid=answers,
         potentials={base: outcomes.potentials_of(context, base) for base in bases},
     )
     steering = context.steering

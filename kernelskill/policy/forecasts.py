@@ -44,7 +44,13 @@ def joined(expected: Expected, forecasts: Sequence[float | None]) -> Expected:
 
 def worthwhile(expected: Expected) -> int:
     """Return how many proposals are worth a look beside the best one, itself included."""
-    if len(expected.means) <= LEAST_CHOSEN:
-        return len(expected.means)
-    reach = expected.means + expected.deviations
-    return max(LEAST_CHOSEN, int((reach >= WORTH_SHARE * float(expected.means.max())).sum()))
+    count = len(expected.means)
+    if count <= LEAST_CHOSEN:
+        return count
+    return max(LEAST_CHOSEN, sum(is_worthwhile(expected, index) for index in range(count)))
+
+
+def is_worthwhile(expected: Expected, index: int) -> bool:
+    """Whether a proposal reaches, with its doubt, a fair share of what is expected of the best."""
+    reach = expected.means[index] + expected.deviations[index]
+    return bool(reach >= WORTH_SHARE * float(expected.means.max()))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from kernelskill.experience.preferences import preferences
 from kernelskill.policy.features import FEATURE_NAMES, SCHEMA_VERSION, feature_row
 from kernelskill.policy.focus import Focus, focus_of
-from kernelskill.policy.forecasts import Expected, joined, worthwhile
+from kernelskill.policy.forecasts import Expected, is_worthwhile, joined, worthwhile
 from kernelskill.policy.model import Array, PreferenceModel, fit
 from kernelskill.profiling.potential import Potential
 from kernelskill.schema.device import Evidence
@@ -70,6 +70,8 @@ class Policy:
         potentials: Mapping[str, Mapping[str, Potential]] | None = None,
         shifts: Mapping[str, float] | None = None,
         forecasts: Mapping[str, float] | None = None,
+        paid: Collection[str] = (),
+        least_paid: int = 0,
     ) -> list[RankedProposal]:
         """Order proposals, the most promising draw first, and mark those to evaluate.
 
@@ -85,6 +87,9 @@ class Policy:
                 order only; what is expected of a proposal stays as it is.
             forecasts: Id of a proposal to the ln(speedup) that an estimate gives it. With any, proposals far
                 behind the best are not chosen.
+            paid: Ids of proposals that cost something already. Where fewer than `least_paid` of them are among the
+                best `take`, the next best are chosen too, but for those that a forecast puts far behind.
+            least_paid: How many of them.
         """
         if not proposals:
             return []
@@ -95,8 +100,13 @@ class Policy:
         if forecasts:
             expected = joined(expected, forecast)
             take = min(take, worthwhile(expected))
+        kept = [
+            index
+            for index, proposal in enumerate(proposals)
+            if proposal.id in paid and (not forecasts or is_worthwhile(expected, index))
+        ]
         draws = expected.draws + np.array([(shifts or {}).get(proposal.id, 0.0) for proposal in proposals])
-        picks = [choose(draw, proposals, take) for draw in draws]
+        picks = [_with_paid(draw, choose(draw, proposals, take), kept, least_paid) for draw in draws]
         chances = Counter(index for pick in picks[1:] for index in pick)
         chosen = set(picks[0])
         ranked = [
@@ -171,6 +181,13 @@ def choose(values: Array, proposals: Sequence[Proposal], take: int) -> list[int]
                 chosen.append(index)
                 used[skill] += 1
     return sorted(chosen, key=order.index)
+
+
+def _with_paid(values: Array, chosen: list[int], paid: Sequence[int], least: int) -> list[int]:
+    """Return what was chosen and the best of `paid`, until so many of them are among it."""
+    missing = max(0, least - sum(index in paid for index in chosen))
+    others = sorted((index for index in paid if index not in chosen), key=lambda index: -values[index])
+    return [*chosen, *others[:missing]]
 
 
 def _kind(proposal: Proposal) -> str:

@@ -196,7 +196,7 @@ def test_a_bench_shows_a_table_for_each_model_and_waits_for_a_mailbox(work: Path
     models = ("--model", "scripted:script.yaml", "--model", "none")
     code, out, err = program("bench", "suite", *models, *device, cwd=work)
     assert (code, err) == (0, "")
-    assert out.count("1 of 1 improved") == 2
+    assert out.count("of 1 improved") == 2
     assert re.search(r"^[\d,]+ tokens, 0\.00 USD$", out, re.MULTILINE)
     assert (work / "bench" / "1-scripted-script.yaml" / "results.json").is_file()
     assert (work / "bench" / "2-none" / "results.json").is_file()

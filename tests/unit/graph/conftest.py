@@ -61,7 +61,7 @@ def shop(tmp_path: Path, values: TestProcess) -> Iterator[Callable[..., Shop]]:
 
     def make(source: str = SOURCE, **settings: Any) -> Shop:
         original = Candidate.of("kernel.cu", {"kernel.cu": source})
-        task = scripted.make_task(original)
+        task = scripted.make_task(original, **({"allow": []} if settings.get("keep_exact") else {}))
         backend = scripted.ScriptedBackend()
 
         def evaluator(root: Path, seeds: SeedFile, clock: Clock) -> Evaluator:

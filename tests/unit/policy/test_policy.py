@@ -27,10 +27,10 @@ def offers(count: int = 4) -> list:
     ]
 
 
-def rank(policy: Policy, proposals: list, seed: int = 1, take: int = 2) -> list:
+def rank(policy: Policy, proposals: list, seed: int = 1, take: int = 2, **how) -> list:
     base = candidate().digest
     return policy.rank(
-        proposals, {base: COALESCING}, {base: CONTEXT}, take=take, rng=np.random.default_rng(seed)
+        proposals, {base: COALESCING}, {base: CONTEXT}, take=take, rng=np.random.default_rng(seed), **how
     )
 
 
@@ -117,6 +117,26 @@ def test_a_slate_is_spread_over_skills() -> None:
     assert choose(np.array([9, 8, 7, 6, 5, 4, 0.1]), same + other, 3) == [0, 1, 6]
     assert choose(np.array([9, 8, 7, 6, 5, 4, 0.1]), same + other, 2) == [0, 6]
     assert len(choose(np.array([9, 8, 7, 6, 5, 4]), same, 5)) == 5
+
+
+def test_what_was_paid_for_is_tried_beside_the_best() -> None:
+    policy, slate = Policy("measured"), offers(6)
+    worst = {r.proposal for r in rank(policy, slate)[-3:]}
+    ranked = rank(policy, slate, paid=worst, least_paid=2)
+    assert [r.chosen for r in ranked] == [True] * 4 + [False] * 2
+    assert sum(r.proposal in worst for r in ranked if r.chosen) == 2
+    assert [r.sampled for r in ranked if r.chosen] == sorted(
+        (r.sampled for r in ranked if r.chosen), reverse=True
+    )
+    best = {r.proposal for r in rank(policy, slate)[:2]}
+    assert sum(r.chosen for r in rank(policy, slate, paid=best, least_paid=2)) == 2
+    # Where a forecast puts it far behind, it is not looked at.
+    gains = {p.id: -3.0 if p.id in worst else 1.5 for p in slate}
+    assert not any(
+        r.chosen
+        for r in rank(policy, slate, paid=worst, least_paid=2, forecasts=gains)
+        if r.proposal in worst
+    )
 
 
 def test_an_empty_slate_is_empty() -> None:
