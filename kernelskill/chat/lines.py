@@ -69,6 +69,19 @@ def read_line(text: str, commands: Commands, *, folder: Path) -> Line | None:
     return found or Message(with_files(stripped, folder=folder))
 
 
+def entries_of(text: str, commands: Commands) -> list[str]:
+    """Return what was typed or pasted as entries: lines of which one is a command are entries each."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    if text.lstrip().startswith("!") or not any(_names_command(line, commands) for line in lines[1:]):
+        return [text]
+    return lines
+
+
+def _names_command(line: str, commands: Commands) -> bool:
+    word, _ = _first_word(line.strip().removeprefix("/"))
+    return line.lstrip().startswith("/") and bool(commands.matching(word))
+
+
 def _shell(stripped: str) -> Shell:
     if not stripped[1:].strip():
         raise UsageError("no command stands behind the !", remedy="for example !nvidia-smi")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from kernelskill.chat import views
 from kernelskill.chat.helping import help_of
-from kernelskill.chat.lines import Invocation, Line, Message, Shell, read_line
+from kernelskill.chat.lines import Invocation, Line, Message, Shell, entries_of, read_line
 from kernelskill.chat.output import Output, show_error
 from kernelskill.chat.readers import Reader
 from kernelskill.chat.reply import Block, Reply, Say, reply
@@ -45,7 +45,7 @@ class Loop:
         self._code = 0
         self._leaves = False
         self._waiting: list[str] = []
-        """Entries that were given where a question was asked; they come next."""
+        """Entries that were pasted with another, or given where a question was asked; they come next."""
 
     def run(self, chat: ChatContext) -> int:
         """Carry out entries until the user leaves; returns the exit code."""
@@ -53,6 +53,7 @@ class Loop:
         interrupts = 0
         while not (self._leaves or self._interrupts.leaving):
             try:
+                is_typed = self._reader.can_ask and not self._waiting
                 text = self._waiting.pop(0) if self._waiting else self._reader.line()
             except KeyboardInterrupt:
                 interrupts += 1
@@ -67,13 +68,20 @@ class Loop:
             if text is None:
                 break
             interrupts = 0
-            self.carry_out(text)
+            first, *others = entries_of(text, chat.commands)
+            self._waiting = [*others, *self._waiting]
+            self.carry_out(first, is_seen=is_typed and not others)
         return EXIT_INTERRUPTED if self._interrupts.leaving else self._code
 
-    def carry_out(self, text: str) -> None:
-        """Carry out one entry; nothing that goes wrong ends the chat."""
+    def carry_out(self, text: str, *, is_seen: bool = False) -> None:
+        """Carry out one entry; nothing that goes wrong ends the chat.
+
+        Args:
+            text: The entry.
+            is_seen: Whether it stands right above already, because somebody typed it.
+        """
         chat = self._context
-        if text.strip() and not (self._reader.can_ask or self._out.as_json):
+        if text.strip() and not (is_seen or self._out.as_json):
             self._out.say(f"\n> {text.strip()}", "head")  # a transcript without what was asked says little
         try:
             line = read_line(text, chat.commands, folder=chat.folder)
@@ -83,6 +91,7 @@ class Loop:
         except KeyboardInterrupt:
             self._interrupts.leaving = True
         except RunInterrupted as error:
+            self._waiting.clear()
             self._failed(error)
             self._leaves = self._leaves or not self._reader.can_ask
         except KernelSkillError as error:
@@ -103,6 +112,7 @@ class Loop:
 
         Words are taken as a wish first, a command is carried out instead, and Ctrl-C or Ctrl-D leaves.
         """
+        self._waiting.clear()
         if self._reader.can_ask:
             self._out.say(where)
         while self._reader.can_ask and not self._interrupts.leaving:
@@ -114,7 +124,8 @@ class Loop:
                 return True
             if word.lower() in ("", "n", "no", "q", "quit"):
                 self._leaves = self._leaves or word.lower().startswith("q")
-                self._interrupts.leaving = self._interrupts.leaving or said is None
+                if said is None:
+                    self._interrupts.leaving = True
                 return False
             if not self._is_wish(word):
                 self._waiting.append(word)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 from kernelskill.schema.steering import Action
 from kernelskill.session.clauses import Clause, Item, clauses_of, items_of
@@ -11,6 +12,9 @@ from kernelskill.session.vocabulary import Topic, Vocabulary, stems
 
 _MOST = 4000
 """Characters that are read."""
+_WRAPPED = 50
+"""Characters from which on a line goes on in the next one."""
+_BULLETS = ("-", "*", "\u2022")
 _UNITS = {"kb", "kib", "mb", "mib", "b", "byte", "bytes", "ms", "us", "s", "percent", "%", "gb"}
 _BINDING = ("ban", "only", "at_most", "at_least", "exactly", "allow")
 _RANGES = ("at_most", "at_least", "exactly", "below", "above")
@@ -37,11 +41,12 @@ class Reading:
 
 
 def read_wish(text: str, vocabulary: Vocabulary) -> Reading:
-    """Return what is wished for."""
+    """Return what is wished for; the end of a line ends a wish, but where a long line was wrapped."""
+    text = _unwrapped(text[:_MOST])
     wishes: list[Wish] = []
     unknown: list[str] = []
     before: _Done | None = None
-    clauses = list(clauses_of(items_of(text[:_MOST], vocabulary)))
+    clauses = list(clauses_of(items_of(text, vocabulary)))
     for position, clause in enumerate(clauses):
         following = clauses[position + 1] if position + 1 < len(clauses) else None
         done = _read(clause, before, following, vocabulary)
@@ -55,6 +60,16 @@ def read_wish(text: str, vocabulary: Vocabulary) -> Reading:
             unknown += done.unknown
         before = done
     return Reading(tuple(_joined(wishes)), tuple(dict.fromkeys(part for part in unknown if part.strip())))
+
+
+def _unwrapped(text: str) -> str:
+    """Return lines as one, with a full stop where one ends that was not wrapped."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    joined = "".join(
+        f"{line} " if len(line) >= _WRAPPED and not following.startswith(_BULLETS) else f"{line} ; "
+        for line, following in pairwise(lines)
+    )
+    return joined + lines[-1] if lines else ""
 
 
 def _joined(wishes: Sequence[Wish]) -> list[Wish]:

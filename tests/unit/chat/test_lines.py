@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelskill.chat.lines import Invocation, Message, Shell, read_line
+from kernelskill.chat.lines import Invocation, Message, Shell, entries_of, read_line
 from kernelskill.chat.registry import all_commands
 from kernelskill.errors import KernelSkillError, UsageError
 
@@ -121,6 +121,23 @@ def test_a_command_asked_for_help(text: str) -> None:
     line = read(text)
     assert isinstance(line, Invocation)
     assert line.wants_help
+
+
+@pytest.mark.parametrize(
+    ("text", "entries"),
+    [
+        ("try bigger tiles\nno shared memory", 1),
+        ("try bigger tiles\n\n/tree\n", 2),
+        ("/undo\n/redo\n/best", 3),
+        ("what is in /tmp?\n/tmp/notes says little", 1),
+        ("!cat <<X\n/run\nX", 1),
+        ("", 1),
+    ],
+)
+def test_pasted_lines_with_commands_are_entries_each(text: str, entries: int) -> None:
+    found = entries_of(text, COMMANDS)
+    assert len(found) == entries
+    assert "".join(found).split() == text.split() or entries > 1
 
 
 def test_a_file_goes_into_the_message(tmp_path: Path) -> None:
