@@ -1,11 +1,10 @@
-"""Floating-point divisions by what a loop, or the source, holds fixed; and inverse square roots."""
+"""Floating-point divisions by what a loop, or the source, holds fixed."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kernelskill.skills.approximations import is_defined
-from kernelskill.skills.expression_types import ExpressionTypes, called_name, is_integer, is_pure
+from kernelskill.skills.expression_types import ExpressionTypes, is_integer, is_pure
 from kernelskill.skills.kernel_launches import template_bindings
 from kernelskill.skills.loop_effects import is_invariant
 from kernelskill.skills.text_changes import clean_text
@@ -14,7 +13,7 @@ from kernelskill.source.definitions import KernelDef
 from kernelskill.source.literals import read_number
 from kernelskill.source.loops import Loop, enclosing_loops, find_loops
 from kernelskill.source.scopes import flow_of
-from kernelskill.source.syntax import Node, named, strip_parentheses, walk
+from kernelskill.source.syntax import Node, strip_parentheses, walk
 from kernelskill.source.unit import SourceUnit
 
 FLOATS = ("float", "double")
@@ -140,42 +139,3 @@ def _loop_before(
         if is_invariant(unit, kernel, right, loop.span):
             return loop
     return None
-
-
-@dataclass(frozen=True)
-class InverseRoot:
-    """One `1 / sqrt(x)` or `y / sqrt(x)`."""
-
-    node: Node
-    numerator: Node
-    call: Node
-    name: str
-    """`rsqrtf` or `rsqrt`."""
-    is_one: bool
-
-
-def find_inverse_roots(unit: SourceUnit, kernel: KernelDef, context: SkillContext) -> list[InverseRoot]:
-    """Return the quotients of a kernel whose divisor is a square root, all in one type."""
-    types = ExpressionTypes(unit, kernel, template_bindings(unit, kernel, context))
-    names = ("sqrt", "sqrtf", "rsqrt", "rsqrtf")
-    if any(is_defined(unit, name, context) for name in names):
-        return []
-    found = []
-    for node in walk(kernel.body) if kernel.body is not None else ():
-        if node.type != "binary_expression" or unit.operator(node) != "/" or unit.is_locked(node):
-            continue
-        left, right = node.child_by_field_name("left"), node.child_by_field_name("right")
-        call = strip_parentheses(right) if right is not None else None
-        if left is None or call is None or call.type != "call_expression":
-            continue
-        kind = types.of(call)
-        listed = call.child_by_field_name("arguments")
-        if called_name(unit, call) not in ("sqrt", "sqrtf") or listed is None or len(named(listed)) != 1:
-            continue
-        argument = types.of(named(listed)[0])
-        if kind not in FLOATS or types.of(node) != kind or argument != kind:
-            continue
-        number = read_number(unit.text_of(strip_parentheses(left)))
-        is_one = number is not None and number.value == 1
-        found.append(InverseRoot(node, left, call, "rsqrtf" if kind == "float" else "rsqrt", is_one))
-    return found

@@ -72,6 +72,14 @@ class Flow:
 
         For a parameter that no write reaches, None is returned too: see `is_entry_value`.
         """
+        last = self.last_write(use, declared)
+        return last if last is not None and last.is_plain else None
+
+    def last_write(self, use: Node, declared: Declared) -> Write | None:
+        """Return the one write, of whatever kind, after which a use reads a variable.
+
+        None where there is none, or where it depends on the way taken.
+        """
         if self.has_goto:
             return None
         writes = self.writes_to(declared)
@@ -81,7 +89,7 @@ class Flow:
         if not earlier:
             return None
         last = max(earlier, key=_end_of)
-        if not last.is_plain or not _dominates(last.node, use):
+        if not _dominates(last.node, use):
             return None
         for other in writes:
             if other is not last and _comes_round(other.node, last.node, use):

@@ -1,4 +1,4 @@
-"""Divide once and multiply afterwards; take inverse square roots as one function."""
+"""Divide once and multiply afterwards."""
 
 from __future__ import annotations
 
@@ -6,13 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kernelskill.skills.device_code import fresh_name
-from kernelskill.skills.invariant_divisors import (
-    Division,
-    DivisorGroup,
-    InverseRoot,
-    find_groups,
-    find_inverse_roots,
-)
+from kernelskill.skills.invariant_divisors import Division, DivisorGroup, find_groups
 from kernelskill.skills.loop_edits import surround_loop
 from kernelskill.skills.text_changes import replaced_text
 from kernelskill.skills.transformation import Rewrite, Site, SkillContext, SkillRefused
@@ -47,7 +41,7 @@ _LOOSE_PARENTS = frozenset(
 
 
 def sites(unit: SourceUnit, kernel: KernelDef, context: SkillContext) -> list[Site]:
-    """Offer every divisor, and the inverse roots together."""
+    """Offer every divisor."""
     offered = []
     for group in find_groups(unit, kernel, context):
         times = f"{len(group.divisions)} division{'s' if len(group.divisions) > 1 else ''}"
@@ -55,13 +49,9 @@ def sites(unit: SourceUnit, kernel: KernelDef, context: SkillContext) -> list[Si
         if group.loop is not None:
             reason = f"line {group.loop.line}: {times} by {group.divisor}, which the loop leaves alone"
         offered.append(Site(key=_key(kernel, group), kernel=kernel.name, reason=reason))
-    roots = find_inverse_roots(unit, kernel, context)
-    if roots:
-        reason = f"{len(roots)} quotient{'s' if len(roots) > 1 else ''} by a square root"
-        offered.append(Site(key=f"{kernel.name}/rsqrt", kernel=kernel.name, reason=reason))
     if not offered:
         raise SkillRefused(
-            "no loop divides floats by a variable that it leaves alone, and no constant or root is"
+            "no loop divides floats by a variable that it leaves alone, and no constant divides"
         )
     return offered
 
@@ -72,12 +62,6 @@ def rewrite(unit: SourceUnit, site: Site, parameters: Mapping[str, str], context
     if kernel is None:
         raise SkillRefused(f"kernel {site.kernel!r} is gone")
     edits = EditSet(unit)
-    if site.key == f"{kernel.name}/rsqrt":
-        for node, text in _outermost(
-            [(root.node, _root_text(unit, root)) for root in _roots(unit, kernel, context)]
-        ):
-            edits.replace(node, text)
-        return Rewrite(edits=edits.edits)
     for group in find_groups(unit, kernel, context):
         if _key(kernel, group) == site.key:
             _write(unit, kernel, group, context, edits)
@@ -87,31 +71,6 @@ def rewrite(unit: SourceUnit, site: Site, parameters: Mapping[str, str], context
 
 def _key(kernel: KernelDef, group: DivisorGroup) -> str:
     return f"{kernel.name}/{group.key}/{group.kind}"
-
-
-def _roots(unit: SourceUnit, kernel: KernelDef, context: SkillContext) -> list[InverseRoot]:
-    """Return the inverse roots that hold no other one: those come with the next step."""
-    roots = find_inverse_roots(unit, kernel, context)
-    inner = {root.node.id for root in roots}
-    return [root for root in roots if not any(n.id in inner and n != root.node for n in walk(root.node))]
-
-
-def _outermost(changes: list[tuple[Node, str]]) -> list[tuple[Node, str]]:
-    spans = [span_of(node) for node, _ in changes]
-    return [
-        (node, text)
-        for node, text in changes
-        if not any(span.contains(span_of(node)) and span != span_of(node) for span in spans)
-    ]
-
-
-def _root_text(unit: SourceUnit, root: InverseRoot) -> str:
-    listed = root.call.child_by_field_name("arguments")
-    assert listed is not None
-    call = f"{root.name}{unit.text_of(listed)}"
-    if root.is_one:
-        return call
-    return _grouped(root.node, f"{_factor(unit.text_of(root.numerator), root.numerator)} * {call}")
 
 
 def _factor(text: str, node: Node) -> str:

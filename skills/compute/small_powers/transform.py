@@ -6,22 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kernelskill.skills.device_code import fresh_name, units_of
-from kernelskill.skills.expression_types import (
-    ExpressionTypes,
-    called_name,
-    is_integer,
-    is_pure,
-    is_unsigned,
-    visible_local,
-)
+from kernelskill.skills.early_values import statement_before
+from kernelskill.skills.expression_types import ExpressionTypes, called_name, is_integer, is_pure
 from kernelskill.skills.float_flow import FloatFlow, FloatTypes
 from kernelskill.skills.kernel_launches import template_bindings
+from kernelskill.skills.literal_values import literal_value
+from kernelskill.skills.never_negative import is_never_negative
 from kernelskill.skills.transformation import Rewrite, Site, SkillContext, SkillRefused
 from kernelskill.source.definitions import KernelDef
 from kernelskill.source.edits import EditSet
-from kernelskill.source.literals import read_number
-from kernelskill.source.scopes import flow_of
-from kernelskill.source.syntax import Node, ancestors, named, span_of, strip_parentheses, walk
+from kernelskill.source.syntax import Node, named, span_of, walk
 from kernelskill.source.unit import SourceUnit
 
 _NAMES = {"pow": "", "powf": "float", "__powf": "float"}
@@ -42,18 +36,19 @@ _HALF: dict[float, str] = {
     -1.5: "rsqrt{f}({b}) / {b}",
     -2.5: "rsqrt{f}({b}) / ({b} * {b})",
 }
+_INVERSE = {-1.5: 3, -2.5: 5}
+"""Exponents that are products of so many inverse roots, where there is a place for one."""
+_DIVISORS = {0.5: 1, 1.5: 3, 2.5: 5, 3.5: 7}
+"""The same, where the power is all that something is divided by."""
 _CALLS = (0.5, -0.5)
 """Exponents whose form is one call, which binds tighter than anything round it."""
 _BARE_PARENTS = frozenset(
     {"init_declarator", "argument_list", "return_statement", "parenthesized_expression"}
 )
-_POSITIVE_FUNCTIONS = frozenset({"fabs", "fabsf", "exp", "expf", "__expf", "exp2f", "exp2"})
 _REPEATED_BADLY = frozenset({"call_expression", "subscript_expression", "pointer_expression"})
 """Parts of a base that is not worth taking twice."""
-_CONDITIONAL = frozenset({"conditional_expression", "lambda_expression", "comma_expression"})
 _WHY_GUARD = "// As in pow: minus infinity counts as infinity, and there is no negative zero."
 _ROOTS = ("sqrt", "rsqrt")
-_DEPTH = 8
 
 
 @dataclass(frozen=True)
@@ -71,6 +66,10 @@ class _Power:
     """Statement before which the base is kept; None where the base is simple enough to repeat."""
     guarded: bool
     """Whether the base may be minus infinity or negative zero, where roots differ from `pow`."""
+    quotient: Node | None = None
+    """The division that multiplies by inverse roots instead, where the power is all of its divisor."""
+    roots: Node | None = None
+    """Statement before which the inverse root is computed; None where there is none to keep."""
 
 
 class _PowerTypes(FloatTypes):
@@ -104,7 +103,7 @@ class _Reader:
         if name not in _NAMES or self._is_defined(name):
             return None
         arguments = named(listed) if listed is not None else []
-        exponent = _constant(self.unit, arguments[1]) if len(arguments) == 2 else None
+        exponent = literal_value(self.unit, arguments[1]) if len(arguments) == 2 else None
         if exponent is None or (exponent not in _WHOLE and exponent not in _HALF):
             return None
         base, where = arguments[0], f"line {self.unit.line_of(node)}: the base {{}} of {name}"
@@ -117,14 +116,22 @@ class _Reader:
         if exponent in _HALF and any(self._is_defined(f"{root}{f}") for root in _ROOTS for f in ("", "f")):
             raise SkillRefused("a square root is defined in the source")
         kind = _NAMES[name] or self._kind(node, base_type, arguments[1])
-        guarded = exponent in _HALF and not is_integer(base_type) and not self._is_never_negative(base)
+        guarded = (
+            exponent in _HALF
+            and not is_integer(base_type)
+            and not is_never_negative(self.types, base, self.context)
+        )
         simple = _is_simple(base) and not guarded
-        statement = None if simple else _statement_for(self.types, node, base)
+        statement = None if simple else statement_before(self.types, node, base)
         if statement is None and guarded:
             raise SkillRefused(f"{where} may be negative, and it can't be computed before the statement")
         if statement is None and not simple and any(n.type in _REPEATED_BADLY for n in walk(base)):
             raise SkillRefused(f"{where} can't be computed before the statement")
-        return _Power(node, base, exponent, base_type, kind, statement, guarded)
+        quotient, roots = self._quotient(node, kind) if exponent in _DIVISORS else None, None
+        if exponent in _INVERSE or (quotient is not None and exponent not in _CALLS):
+            roots = statement_before(self.types, node, base)
+            quotient = quotient if roots is not None else None
+        return _Power(node, base, exponent, base_type, kind, statement, guarded, quotient, roots)
 
     def _is_defined(self, name: str) -> bool:
         return any(u.function(name) or u.macro(name) for u in units_of(self.unit, self.context))
@@ -135,32 +142,20 @@ class _Reader:
             return "double"
         return "float" if self.types.of(exponent) == "float" or self.flow.accepts(node) else "double"
 
-    def _is_never_negative(self, node: Node, depth: int = 0) -> bool:
-        """Whether a value is never minus infinity or negative zero; definitions of variables are followed."""
-        node, unit = strip_parentheses(node), self.unit
-        if is_unsigned(self.types.of(node)) or _constant(unit, node) is not None:
-            return is_unsigned(self.types.of(node)) or (_constant(unit, node) or 0) > 0
-        if node.type == "identifier" and depth < _DEPTH and self.types.of(node) in ("float", "double"):
-            flow = flow_of(unit, self.types.function)
-            declared = flow.resolve(node)
-            write = flow.reaching(node, declared) if declared is not None else None
-            known = write is not None and visible_local(self.types.function, unit.text_of(node), node)
-            value = write.value if write is not None and known else None
-            return value is not None and self._is_never_negative(value, depth + 1)
-        if node.type == "call_expression":
-            return called_name(unit, node) in _POSITIVE_FUNCTIONS and not self._is_defined(
-                called_name(unit, node)
-            )
-        left, right = node.child_by_field_name("left"), node.child_by_field_name("right")
-        if node.type != "binary_expression" or left is None or right is None:
-            return False
-        operator = unit.operator(node)
-        same = unit.text_of(strip_parentheses(left)) == unit.text_of(strip_parentheses(right))
-        if operator == "*" and same and is_pure(unit, left):
-            return self.types.of(left) in ("float", "double")
-        # A sum with one positive zero is no negative zero; minus infinity would need one in a term.
-        both = operator in ("+", "*", "/")
-        return both and self._is_never_negative(left, depth) and self._is_never_negative(right, depth)
+    def _quotient(self, node: Node, kind: str) -> Node | None:
+        """Return the division that a power is the whole divisor of, where it can be a product of its type."""
+        outer = node
+        while outer.parent is not None and outer.parent.type == "parenthesized_expression":
+            outer = outer.parent
+        division = outer.parent
+        if division is None or division.type != "binary_expression" or self.unit.operator(division) != "/":
+            return None
+        left = division.child_by_field_name("left")
+        if left is None or left == outer or self.unit.is_locked(division):
+            return None
+        given = self.types.of(left)
+        fits = given == kind or is_integer(given) or (kind == "double" and given == "float")
+        return division if fits or (_is_one(self.unit, left) and self.flow.accepts(node)) else None
 
 
 def sites(unit: SourceUnit, kernel: KernelDef, context: SkillContext) -> list[Site]:
@@ -182,24 +177,46 @@ def rewrite(unit: SourceUnit, site: Site, parameters: Mapping[str, str], context
     taken: list[str] = []
     lines: dict[int, tuple[Node, list[str]]] = {}
     for power in _powers(unit, kernel, context, []):
-        base = unit.text_of(power.base)
+        base, place = unit.text_of(power.base), power.statement or power.roots
+        before = lines.setdefault(place.start_byte, (place, []))[1] if place is not None else []
         if power.statement is not None:
-            before = lines.setdefault(power.statement.start_byte, (power.statement, []))
             names: list[str] = []
             for wanted in ("base", "given"):
                 names.append(fresh_name(unit, context, wanted, taken))
                 taken.append(names[-1])
-            before[1].extend(_declarations(power, names[0], names[1], base))
+            before.extend(_declarations(power, names[0], names[1], base))
             base = names[0]
         elif power.base_type != power.kind:
             base = f"({power.kind}){base}" if _is_simple(power.base) else f"({power.kind})({base})"
         elif not _is_simple(power.base):
             base = f"({base})"
-        edits.replace(power.node, _product(power, base))
+        root = f"{'rsqrtf' if power.kind == 'float' else 'rsqrt'}({base})"
+        if power.roots is not None:
+            taken.append(fresh_name(unit, context, "inverse_root", taken))
+            before.append(f"const {power.kind} {taken[-1]} = {root};")
+            root = taken[-1]
+        _replace(unit, power, base, root, edits)
     for statement, declarations in lines.values():
         indent = unit.indent_of(statement)
         edits.insert_line_before(statement, f"\n{indent}".join(declarations))
     return Rewrite(edits=edits.edits)
+
+
+def _replace(unit: SourceUnit, power: _Power, base: str, root: str, edits: EditSet) -> None:
+    """Write a power, or the quotient by it, by its base and the inverse root of that."""
+    if power.quotient is None:
+        inverse = power.exponent in _INVERSE and power.roots is not None
+        edits.replace(power.node, _product(power, base, root if inverse else ""))
+        return
+    left, right = (power.quotient.child_by_field_name(side) for side in ("left", "right"))
+    operator = next(child for child in power.quotient.children if child.type == "/")
+    assert left is not None
+    assert right is not None
+    product = " * ".join([root] * _DIVISORS[power.exponent])
+    if _is_one(unit, left):
+        edits.replace(power.quotient, product)
+    else:
+        edits.replace(operator, "*").replace(right, product)
 
 
 def _declarations(power: _Power, name: str, given: str, base: str) -> list[str]:
@@ -213,10 +230,12 @@ def _declarations(power: _Power, name: str, given: str, base: str) -> list[str]:
     return [*lines, _WHY_GUARD, f"const {power.kind} {name} = {chosen};"]
 
 
-def _product(power: _Power, base: str) -> str:
+def _product(power: _Power, base: str, root: str) -> str:
+    """Return what stands for a power: of its base, or of an inverse root where there is one."""
     single = "f" if power.kind == "float" else ""
     one = "1.0f" if power.kind == "float" else "1.0"
     text = {**_WHOLE, **_HALF}[power.exponent].format(b=base, one=one, f=single)
+    text = " * ".join([root] * _INVERSE[power.exponent]) if root else text
     parent = power.node.parent
     assigned = parent is not None and parent.type == "assignment_expression"
     bare = (parent is not None and parent.type in _BARE_PARENTS) or assigned or power.exponent in _CALLS
@@ -247,15 +266,8 @@ def _powers(unit: SourceUnit, kernel: KernelDef, context: SkillContext, refusals
     ]
 
 
-def _constant(unit: SourceUnit, node: Node) -> float | None:
-    text = unit.text_of(node).replace(" ", "").strip("()")
-    macro = unit.macro(text)
-    if macro is not None and not macro.is_function_like:
-        text = macro.value.replace(" ", "").strip("()")
-    number = read_number(text.removeprefix("-"))
-    if number is None:
-        return None
-    return -float(number.value) if text.startswith("-") else float(number.value)
+def _is_one(unit: SourceUnit, node: Node) -> bool:
+    return literal_value(unit, node) == 1
 
 
 def _is_simple(node: Node) -> bool:
@@ -264,36 +276,3 @@ def _is_simple(node: Node) -> bool:
         return True
     argument = node.child_by_field_name("argument")
     return node.type == "field_expression" and argument is not None and argument.type == "identifier"
-
-
-def _statement_for(types: ExpressionTypes, node: Node, base: Node) -> Node | None:
-    """Return the statement before which the base may be computed: same values, no new memory access."""
-    unit = types.unit
-    reads = any(
-        n.type in ("subscript_expression", "pointer_expression", "field_expression") for n in walk(base)
-    )
-    for entry in ancestors(node):
-        skipped = entry.type in _CONDITIONAL or unit.operator(entry) in ("&&", "||")
-        if skipped and (reads or entry.type != "conditional_expression"):
-            return None
-        if entry.type in ("expression_statement", "declaration", "return_statement"):
-            in_block = entry.parent is not None and entry.parent.type == "compound_statement"
-            return entry if in_block and not _changes_inside(types, entry, base) else None
-        if entry.type.endswith("_statement"):
-            return None
-    return None
-
-
-def _changes_inside(types: ExpressionTypes, statement: Node, base: Node) -> bool:
-    """Whether the statement itself declares or writes what the base reads, before the base is read."""
-    flow = flow_of(types.unit, types.function)
-    inside = span_of(statement)
-    declared = [flow.resolve(n) for n in walk(base) if n.type == "identifier"]
-    writes = [write for d in declared if d is not None for write in flow.writes_to(d)]
-    own = [w for w in writes if inside.contains(span_of(w.node))]
-    assignments = [n for n in walk(statement) if n.type in ("assignment_expression", "update_expression")]
-    # `v = pow(v + 1, 2)` writes after reading; anything else in the statement may write before.
-    late = len(assignments) == 1 and all(span_of(w.node).contains(span_of(base)) for w in own)
-    if any(w.operator == "init" for w in own) or (own and not late):
-        return True
-    return len(assignments) > 1

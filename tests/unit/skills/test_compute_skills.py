@@ -84,10 +84,43 @@ def test_a_macro_is_changed_where_every_use_is_float() -> None:
         ),
         (
             "float r = x[0] * x[0] + 1e-9f; y[0] = x[1] / pow(r, 1.5f);",
-            ["float r = x[0] * x[0] + 1e-9f; y[0] = x[1] / (r * sqrtf(r));"],
+            [
+                "float r = x[0] * x[0] + 1e-9f;",
+                "const float inverse_root = rsqrtf(r);",
+                "y[0] = x[1] * inverse_root * inverse_root * inverse_root;",
+            ],
+        ),
+        (
+            "float r = x[0] * x[0]; y[0] = 1 / pow(r, 1.5) + n / (powf(r, 0.5f));",
+            [
+                "float r = x[0] * x[0];",
+                "const float inverse_root = rsqrtf(r);",
+                "y[0] = inverse_root * inverse_root * inverse_root + n * rsqrtf(r);",
+            ],
+        ),
+        (
+            "double r = d[0] * d[0]; d[1] = n / pow(r, 2.5) + 1.0 / powf(fabsf(n), 1.5f);",
+            [
+                "double r = d[0] * d[0];",
+                "const double inverse_root = rsqrt(r);",
+                "const float base = fabsf(n);",
+                "d[1] = n * inverse_root * inverse_root * inverse_root * inverse_root * inverse_root"
+                " + 1.0 / (base * sqrtf(base));",
+            ],
+        ),
+        (
+            "float r = fabsf(c); while (c / powf(r, 1.5f) > powf(r, -1.5f)) c = c + 1;",
+            ["float r = fabsf(c); while (c / (r * sqrtf(r)) > (rsqrtf(r) / r)) c = c + 1;"],
         ),
         ("double r = exp(d[0]); d[0] = std::pow(r, -0.5);", ["double r = exp(d[0]); d[0] = rsqrt(r);"]),
-        ("float r = fabsf(x[0]); y[0] = __powf(r, -1.5f);", ["float r = fabsf(x[0]); y[0] = rsqrtf(r) / r;"]),
+        (
+            "float r = fabsf(x[0]); y[0] = __powf(r, -1.5f);",
+            [
+                "float r = fabsf(x[0]);",
+                "const float inverse_root = rsqrtf(r);",
+                "y[0] = inverse_root * inverse_root * inverse_root;",
+            ],
+        ),
         ("float v = x[0]; d[0] = pow(v, 2);", ["float v = x[0]; d[0] = (double)v * (double)v;"]),
         ("float v = x[0]; y[0] = pow(v, 2) * 0.5;", ["float v = x[0]; y[0] = (v * v) * 0.5;"]),
         ("y[0] = powf(p, 2.5f) + 1;", ["y[0] = ((float)p * (float)p * sqrtf((float)p)) + 1;"]),

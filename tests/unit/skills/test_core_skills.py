@@ -28,7 +28,8 @@ def applied(skill: str, benchmark: str, symbol: str, *promises: Promise) -> tupl
 def test_powers_of_three_halves_are_roots() -> None:
     text, _ = applied("compute/small_powers", "nbody", "accelerations")
     assert "pow(" not in text
-    assert "float s = bodies[j].w / (d2 * sqrtf(d2));" in text
+    assert "const float inverse_root = rsqrtf(d2);" in text
+    assert "float s = bodies[j].w * inverse_root * inverse_root * inverse_root;" in text
 
 
 def test_sums_in_memory_are_guarded_without_a_promise() -> None:
