@@ -107,7 +107,7 @@ def step(found: records.StepResult) -> list[Block]:
 def steered(found: records.Steered) -> list[Block]:
     """Return what was understood of a wish, and what was not."""
     lines: list[Block] = [Say(f"{rule.number}. {rule.shown}", "good") for rule in found.rules]
-    lines += [Say(f"no longer: {number}", "dim") for number in found.withdrawn]
+    lines += [Say(f"no longer: {shown}", "dim") for shown in found.lifted]
     lines += [Say(note, "dim") for note in found.notes]
     lines += [Say("kept as a note for the model")] if found.noted else []
     for unknown in found.unknown:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -106,7 +107,11 @@ class History:
         before = self.node()
         undone = self._bench.state.undone
         if len(undone) < count:
-            known = f"only {len(undone)} can be" if undone else "nothing was undone since the head last moved"
+            known = (
+                f"only {_steps(undone)} can be taken again"
+                if undone
+                else "nothing was undone since the head last moved"
+            )
             raise UsageError(
                 f"cannot redo: {known}", remedy="`tree` shows all candidates; move to one of them"
             )
@@ -198,7 +203,7 @@ class History:
         before = self.node()
         patches = self._bench.head.lineage.patches
         if len(patches) < count:
-            known = f"the head has only {len(patches)} changes" if patches else "the head is the original"
+            known = f"the original is only {_steps(patches)} back" if patches else "the head is the original"
             raise UsageError(f"cannot undo: {known}", remedy="`tree` shows all candidates")
         for _ in range(count):
             self._go(self._bench.head.lineage.patches[-1].parent, "undo")
@@ -274,8 +279,9 @@ class History:
         context.log.emit(outcomes.evaluated(0, proposal, evaluation))
         verdict = outcomes.verdict(context, proposal, evaluation)
         if evaluation.status is not Status.PASSED and evaluation.diagnostics:
-            first = evaluation.diagnostics[0]
-            verdict = verdict.model_copy(update={"reason": f"{verdict.reason}; {first.message}"[:600]})
+            first = evaluation.diagnostics[0].message
+            reason = verdict.reason if first in verdict.reason else f"{verdict.reason}; {first}"
+            verdict = verdict.model_copy(update={"reason": reason[:600]})
         member = outcomes.keep_member(context, proposal, evaluation, verdict)
         self._record(proposal, verdict, member.speedup if member else None)
 
@@ -306,6 +312,10 @@ class History:
 
 def _gain(node: TreeNode) -> str:
     return figures.speedup(node.speedup or 1.0, "estimated" if node.estimated else "measured")
+
+
+def _steps(taken: Sequence[object]) -> str:
+    return f"{len(taken)} step{'' if len(taken) == 1 else 's'}"
 
 
 def _require_count(count: int) -> None:

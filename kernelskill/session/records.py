@@ -197,6 +197,8 @@ class Steered(Record):
     notes: tuple[str, ...] = ()
     withdrawn: tuple[int, ...] = ()
     """Rules that no longer hold."""
+    lifted: tuple[str, ...] = ()
+    """The same in words."""
 
 
 class SteeringNames(Record):

@@ -226,7 +226,9 @@ def _checked(config: RunConfig, changes: dict[str, Any]) -> RunConfig:
         first = error.errors()[0]
         known = {setting: name for name, setting in LIMITS.items()}
         name = known.get(str(first["loc"][0]), str(first["loc"][0]))
-        raise ConfigError(f"{name}: {first['msg']}", remedy="see `budget` for what there is") from None
+        raise ConfigError(
+            f"{name}: {first['msg']}", remedy="give another value; none lifts a limit"
+        ) from None
 
 
 def _limits(config: RunConfig) -> ModelLimits:

@@ -188,6 +188,7 @@ class SteeringDesk:
         if noted:
             rules.append(Rule(number=0, action="note", topic="a note", text=text))
         rules = [rule.model_copy(update={"number": state.last_rule + 1 + i}) for i, rule in enumerate(rules)]
+        lifted = tuple(_view(rule).shown for rule in state.rules if rule.number in withdrawn)
         if rules or withdrawn:
             self._bench.end_round("the user steered")
         if withdrawn:
@@ -204,6 +205,7 @@ class SteeringDesk:
             noted=noted,
             notes=(*notes, *self._consequences(rules)),
             withdrawn=withdrawn,
+            lifted=lifted,
         )
 
     def _settled(self, rules: list[Rule]) -> tuple[tuple[int, ...], list[Rule], list[str]]:

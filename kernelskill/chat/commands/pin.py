@@ -18,7 +18,7 @@ def run(chat: ChatContext, values: Values) -> Reply:
         )
     known = " (judged before)" if found.known else ""
     if not found.accepted:
-        return reply(found, Say(f"refused{known}: {found.status}: {found.reason}", "bad"), failed=True)
+        return reply(found, Say(f"{views.verdict(found.status, found.reason)}{known}", "bad"), failed=True)
     gain = (
         ""
         if found.gain is None
