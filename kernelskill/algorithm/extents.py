@@ -49,7 +49,7 @@ def extent_of(algorithm: Algorithm, buffer: str) -> Extent:
     non_negative: set[str] = set()
     for index in _indices(algorithm, buffer):
         lowest = _bound(index, algorithm.ranges, non_negative, upper=False)
-        if (integers.value_of(lowest) or 0) < 0 or integers.value_of(lowest) is None:
+        if not _starts_inside(lowest, non_negative):
             raise IllegalMove(f"{buffer} may be accessed before its first element")
         highest = _bound(index, algorithm.ranges, non_negative, upper=True)
         _keep_farthest(ends, integers.add(highest, integers.constant(1)))
@@ -113,6 +113,18 @@ def _indices(algorithm: Algorithm, buffer: str) -> Iterable[Expression]:
             for node in walk(expression):
                 if isinstance(node, Load) and node.buffer == buffer:
                     yield node.index
+
+
+def _starts_inside(lowest: Expression, non_negative: set[str]) -> bool:
+    """Whether a smallest index is zero or more, where parameters are not negative that it notes."""
+    terms = integers.terms_of(lowest)
+    if any(factor < 0 for factor in terms.values()):
+        return False
+    atoms = [atom for monomial in terms for atom in monomial]
+    if not all(isinstance(atom, Sym) for atom in atoms):
+        return False
+    non_negative |= {atom.name for atom in atoms if isinstance(atom, Sym)}
+    return True
 
 
 def _bound(index: Expression, ranges: Ranges, non_negative: set[str], *, upper: bool) -> Expression:

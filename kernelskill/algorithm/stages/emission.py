@@ -96,11 +96,14 @@ class _Emission:
 
     def _share(self, out: Writer, sharing: Sharing) -> None:
         """Write how many blocks share each result, and how many steps each of them takes."""
-        results, share = self._names.fresh("results"), self._names.fresh("blocks_each")
+        alone, share = self._names.fresh("blocks_alone"), self._names.fresh("blocks_each")
+        factors = [] if value_of(sharing.rows) == 1 else [self._long(sharing.rows)]
+        if sharing.columns > 1:
+            factors.append(f"(({self._long(sharing.row)} + {sharing.columns - 1}) / {sharing.columns})")
+        most = sharing.blocks
         out.line("// As many blocks share each result as keep the GPU busy.")
-        out.line(f"const long long {results} = {self._long(sharing.results)};")
-        most = sharing.most
-        out.line(f"const long long {share} = {results} > 0 && {results} < {most} ? {most} / {results} : 1;")
+        out.line(f"const long long {alone} = {' * '.join(factors) or '1'};")
+        out.line(f"const long long {share} = {alone} > 0 && {alone} < {most} ? {most} / {alone} : 1;")
         for cut in sharing.cuts:
             self._cut(out, cut, share)
             share = f"({share} / {self._facts.arguments[cut.parts]})"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from kernelskill.algorithm.expression import Expression, Fold, Load, Loop, Reduce, Sym, reductions, walk
 from kernelskill.algorithm.flatten import flattened
@@ -43,8 +44,10 @@ def groups_of(algorithm: Algorithm) -> tuple[Group, ...]:
         IllegalMove: There are none, or one cannot be shared.
     """
     wanted: dict[Reduce | Fold, None] = {}
-    for expression in algorithm.expressions:
-        wanted.update(dict.fromkeys(hoistable(expression)))
+    for store in algorithm.stores:
+        bound = frozenset(loop.name for loop in store.loops)
+        for expression in store.expressions:
+            wanted.update(dict.fromkeys(hoistable(expression, bound)))
     long = [each for each in wanted if _is_long(each)]
     if not long:
         raise IllegalMove("no loop of unknown or great length accumulates once a result")
@@ -77,19 +80,38 @@ def _checked(algorithm: Algorithm, reduction: Reduce | Fold) -> Reduce:
         raise IllegalMove("a loop carries more than one associative accumulator")
     if reduction.op not in _OPERATIONS or reduction.kind in ("bool", "half", "bfloat16"):
         raise IllegalMove(f"parts of {reduction.op!r} in {reduction.kind} are not combined over blocks")
-    own = {loop.name for loop in reduction.loops}
     moving = set(algorithm.ranges)
     for loop in reduction.loops:
         for bound in (loop.lower, loop.upper):
             if bound.depends_on(*moving) or any(isinstance(node, Load) for node in walk(bound)):
                 raise IllegalMove("the length of a loop differs from result to result")
-    loads = [node for node in walk(reduction.body) if isinstance(node, Load) and node.depends_on(*own)]
-    if not loads:
+    own = {loop.name for loop in reduction.loops}
+    if not any(load.depends_on(*own) for load in _loads(reduction.body)):
         raise IllegalMove("a loop reads no elements of memory")
-    axes = {axis.name for axis in _axes_of(algorithm, reduction)}
-    if len(axes) > 1 and not any(axes <= load.symbols for load in loads):
+    axes = _axes_of(algorithm, reduction)
+    wanted = {axis.name for axis in axes} | own
+    if not any(
+        _is_own(load, wanted, (*(axis.loop for axis in axes), *reduction.loops))
+        for load in _loads(reduction.body)
+    ):
         raise IllegalMove("every element is read for many results: tiles serve that")
     return reduction
+
+
+def _is_own(load: Load, wanted: set[str], ranges: Sequence[Loop]) -> bool:
+    """Whether results and steps read different elements, as far as strides tell: no windows that overlap."""
+    if not wanted <= load.symbols:
+        return False
+    known: list[tuple[int, int | None]] = []
+    for loop in ranges:
+        factor = coefficient(load.index, loop.name)
+        stride = value_of(factor) if factor is not None else None
+        if stride is not None:
+            known.append((abs(stride), value_of(subtract(loop.upper, loop.lower))))
+    known.sort(key=lambda entry: entry[0])
+    return all(
+        length is not None and stride * length <= larger for (stride, length), (larger, _) in pairwise(known)
+    )
 
 
 def _group(algorithm: Algorithm, members: Sequence[Reduce]) -> Group:

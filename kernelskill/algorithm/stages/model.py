@@ -46,10 +46,14 @@ class Cut:
 class Sharing:
     """How many blocks share each of several results; computed by the launcher before all stages."""
 
-    results: Expression
-    """Number of results."""
-    most: int
-    """Parts of all results together that are aimed at; one result has one part at least."""
+    rows: Expression
+    """Number of results, or of rows of neighbouring ones where a block takes several."""
+    row: Expression
+    """Neighbouring results of a row; one where each result has blocks of its own."""
+    columns: int
+    """Neighbouring results of a block."""
+    blocks: int
+    """Blocks that are aimed at; one result has one at least."""
     cuts: tuple[Cut, ...]
     """Outer loop first: the inner one is cut as far as the outer one is too short."""
 

@@ -98,8 +98,11 @@ def cut_loops(group: Group, width: Width, names: Names) -> tuple[Sharing, tuple[
         cuts.append(cut)
         axes.append(axis)
         loops.append(_stretch(cut, axis))
-    columns = width.columns if group.by_columns else 1
-    sharing = Sharing(count(group.axes), width.blocks * columns, tuple(cuts))
+    if group.by_columns:
+        rows, row, columns = count(group.axes[:-1]), count(group.axes[-1:]), width.columns
+    else:
+        rows, row, columns = count(group.axes), constant(1), 1
+    sharing = Sharing(rows, row, columns, width.blocks, tuple(cuts))
     return sharing, tuple(axes), tuple(loops)
 
 

@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from kernelskill.algorithm.expression import Call, Expression, Load, Num, Reduce, Sym, walk
+from kernelskill.algorithm.expression import Call, Expression, Load, Loop, Num, Reduce, Sym, walk
 from kernelskill.algorithm.lowering.hoisting import ranges_of
 from kernelskill.algorithm.lowering.text import Names
-from kernelskill.algorithm.model import Algorithm, IllegalMove, Parameter, Store
+from kernelskill.algorithm.model import Algorithm, Axis, IllegalMove, Parameter, Store
 from kernelskill.algorithm.rewriting import replace_outermost
 from kernelskill.algorithm.schedule import AxisPlan, Schedule
 from kernelskill.algorithm.stages.groups import Group, count, groups_of, linear
@@ -20,6 +20,8 @@ from kernelskill.algorithm.types import cuda_name
 
 _COMBINING = 128
 """Threads that combine the parts of one result."""
+_MOST = 1024
+"""Threads that combine those of neighbouring results."""
 
 
 def split_over_blocks(algorithm: Algorithm, width: Width, shape: PointShape) -> Stages:
@@ -229,7 +231,7 @@ class _Split:
         axes = shared.group.axes
         algorithm = self._algorithm(f"combine{_suffix(number)}", axes, stores)
         if shared.group.by_columns:
-            columns, lanes = self.width.columns, max(2, 256 // self.width.columns)
+            columns, lanes = self.width.columns, _MOST // self.width.columns
             plans = tuple(AxisPlan(a.name, columns if a == axes[-1] else 1) for a in axes)
             schedule = Schedule(axes=plans, lanes=lanes, lanes_outer=True)
         else:
@@ -250,7 +252,7 @@ class _Split:
                 for expression in store.expressions:
                     yield replace_outermost(self.lowered(expression), known.get)
 
-    def _algorithm(self, name: str, axes: Sequence[object], stores: Iterable[Store]) -> Algorithm:
+    def _algorithm(self, name: str, axes: Sequence[Axis], stores: Iterable[Store]) -> Algorithm:
         hints = tuple((self.lowered(expression), given) for expression, given in self.algorithm.names)
         return replace(
             self.algorithm,
@@ -315,7 +317,7 @@ class _Split:
         return tuple(Temporary(name, kind, size) for name, (kind, size) in sizes.items() if name in used)
 
 
-def _renamed_loops(earlier: SharedGroup, group: Group) -> tuple[object, ...]:
+def _renamed_loops(earlier: SharedGroup, group: Group) -> tuple[Loop, ...]:
     return tuple(
         replace(loop, name=own.name, kind=own.kind)
         for loop, own in zip(earlier.loops, group.loops, strict=True)
