@@ -1,4 +1,4 @@
-"""Ctrl-C at each stage of a chat, pressed at a terminal: once it stops and asks, twice it leaves; nothing is lost.
+"""Each stage of a chat at a terminal: Ctrl-C once stops and asks, twice leaves; neither they nor a kill lose anything.
 
 A sample runs always, all of it with KERNELSKILL_CHAT_STAGES=1.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
+import signal
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -24,8 +25,8 @@ from tests.flow.test_chat_pipes import STAGES, piped
 from tests.llm.asking import serving
 
 pytestmark = pytest.mark.slow
-SAMPLE = {("a model is asked", 2)}
-"""Moments that are tried always, and how often Ctrl-C is pressed."""
+SAMPLE = {("a model is asked", "twice")}
+"""What is tried always."""
 
 Sign = Callable[[Terminal, Path, int], bool]
 
@@ -146,36 +147,39 @@ def reached(chat: Terminal, run: Path, moment: Moment) -> None:
 
 
 @pytest.mark.parametrize(
-    ("moment", "times"),
+    ("moment", "how"),
     [
         pytest.param(
             moment,
-            times,
-            id=f"{moment.name}-{times}",
+            how,
+            id=f"{moment.name}-{how}",
             marks=pytest.mark.skipif(
-                STAGES not in os.environ and (moment.name, times) not in SAMPLE,
-                reason=f"set {STAGES}=1 to press Ctrl-C at every stage",
+                STAGES not in os.environ and (moment.name, how) not in SAMPLE,
+                reason=f"set {STAGES}=1 to stop at every stage",
             ),
         )
         for moment in MOMENTS
-        for times in (1, 2)
+        for how in ("once", "twice", "killed")
     ],
 )
-def test_ctrl_c_at_a_stage(
-    ending: ExitStack, work: Path, slow_model: str, moment: Moment, times: int
-) -> None:
+def test_a_stop_at_a_stage(ending: ExitStack, work: Path, slow_model: str, moment: Moment, how: str) -> None:
     run = work / "run"
     chat = opened(work, moment, slow_model)
     ending.callback(chat.child.close, force=True)
     before = evaluation_files(run)
     events = kinds(run)
     reached(chat, run, moment)
-    if times == 1:
+    if how == "once":
         stopped_and_gone_on(chat, moment)
         chat.child.sendeof()
         assert chat.ended() == 0, chat.transcript
     else:
-        left(chat)
+        if how == "twice":
+            left(chat)
+        else:
+            os.kill(chat.child.pid, signal.SIGKILL)
+            assert chat.ended() == -signal.SIGKILL
+        no_descendants_left()
         again, lines = piped([moment.line], "--resume", str(run), "--model", "none", cwd=work)
         expected = "small grid" if moment.line.endswith("?") else moment.done
         assert again.returncode == 0, "\n".join(lines)
@@ -206,3 +210,38 @@ def left(chat: Terminal) -> None:
     chat.child.send("\x03")
     assert chat.ended() == 130, chat.transcript
     assert "kernelskill chat --resume" in chat.transcript
+
+
+@pytest.mark.skipif(STAGES not in os.environ, reason=f"set {STAGES}=1 to press Ctrl-C at every question")
+def test_ctrl_c_at_the_questions(ending: ExitStack, tmp_path: Path) -> None:
+    adopt_orphans()
+    write_task(tmp_path, settings=SETTINGS)
+    chat = Terminal(tmp_path, "kernel.cu", "-t", "test.py", "--no-learn", "--out", "run")
+    ending.callback(chat.child.close, force=True)
+    chat.ready()
+    assert "generated code is about to run" in chat.say("/step")
+    chat.interrupt()
+    assert "you did not agree" in chat.ready()
+    chat.say("/step")
+    assert "1 round finished" in chat.say("a")
+    chat.say("/budget --evaluations 1")
+    assert "go on?" in chat.say("/step")
+    chat.interrupt()
+    assert "evaluations" in chat.ready()
+    chat.say("/budget --evaluations none")
+    assert "will be overwritten" in chat.say("/export")
+    chat.interrupt()
+    assert "nothing was written" in chat.ready()
+    assert (tmp_path / "kernel.cu").read_text(encoding="utf-8") == KERNEL
+    chat.child.send("!sleep 100\r")
+    chat.comes(lambda: running("sleep 100")(chat, tmp_path, 0), "the shell's command")
+    chat.interrupt()
+    assert "ended with" in chat.ready()
+    chat.begin("/step", until="round 2")
+    chat.interrupt()
+    chat.ready()
+    chat.interrupt()  # at the question whether to go on it is the second one
+    assert chat.ended() == 130, chat.transcript
+    no_descendants_left()
+    done, lines = piped(["step", "tree"], "--resume", "run", cwd=tmp_path)
+    assert done.returncode == 0, lines

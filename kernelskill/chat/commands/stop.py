@@ -30,5 +30,6 @@ COMMAND = Command(
     "End the search here: measure the head again with fresh seeds and write the results.",
     "search",
     run,
-    details="Rounds under way are stopped with Ctrl-C. After a stop, /run searches on.",
+    details="Rounds under way are stopped with Ctrl-C; /stop may be the answer to whether they go on. "
+    "After a stop, /run searches on.",
 )
