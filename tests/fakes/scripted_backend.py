@@ -494,6 +494,19 @@ def clears_first(worker: ScriptedWorker, x: Memory, y: Memory, n: int) -> RunOut
     return PASSED
 
 
+def ordered(worker: ScriptedWorker, x: Memory, y: Memory, n: int) -> RunOutcome:
+    """Right in one order of blocks only: they turn with every run."""
+    right(worker, x, y, n)
+    if worker.runs % 2 == 0:
+        y.floats(n)[0] += 1
+    return PASSED
+
+
+def ordered_in_place(worker: ScriptedWorker, x: Memory, y: Memory, n: int) -> RunOutcome:
+    """Where x and y are one buffer, right in one order of blocks only."""
+    return ordered(worker, x, y, n) if x.address == y.address else right(worker, x, y, n)
+
+
 def by_address(worker: ScriptedWorker, x: Memory, y: Memory, n: int) -> RunOutcome:
     return right(worker, x, y, n) if y.address % 4096 == 0 else PASSED
 
@@ -555,7 +568,8 @@ BEHAVIOURS: dict[str, Behaviour] = {
     f.__name__: f
     for f in (
         right, stale, tail, strided, nan, modifies_input, caches_when_moved, out_of_bounds, before_start, flaky, noisy, coarse,
-        hangs, hangs_large, exhausts, faults, cached, needs_alignment, clears_first, by_address, spots_poison, racy,
+        hangs, hangs_large, exhausts, faults, cached, needs_alignment, clears_first, ordered, ordered_in_place,
+        by_address, spots_poison, racy,
         wrong_when_timed, wrong_later, wrong_directly, lazy_at_first, dies, slow,
     )
 }  # fmt: skip

@@ -88,6 +88,26 @@ def test_an_original_that_aliases_wrongly_demands_no_aliasing(laboratory):
     assert laboratory("clears_first").check("clears_first", ms=3).passed
 
 
+def test_what_the_original_makes_in_one_order_of_blocks_only_is_not_demanded(laboratory):
+    lab = laboratory("ordered_in_place")
+    found = lab.check("clears_first", ms=3)
+    assert found.passed
+    assert "x and y in one buffer are not tested" in found.unverified[0]
+    assert "order in which its blocks run" in found.unverified[0]
+
+
+def test_a_candidate_must_be_right_in_either_order_where_the_original_is(laboratory):
+    found = laboratory().check("ordered_in_place")
+    assert (found.status, "with x and y in one buffer" in found.detail) == ("incorrect", True)
+
+
+def test_a_result_that_depends_on_the_order_of_blocks_is_called_so(laboratory):
+    found = laboratory().check("ordered")
+    assert found.status == "incorrect"
+    assert "depends on the order of its blocks" in found.detail
+    assert "order" not in laboratory().check("tail").detail
+
+
 def test_an_original_with_races_does_not_make_races_of_others_fatal(laboratory):
     found = laboratory("racy").check("racy", ms=2)
     assert found.passed
