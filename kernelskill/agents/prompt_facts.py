@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from kernelskill.agents.sections import Block, Section, data, numbered, one_line, words
+from kernelskill.agents.sections import Block, Line, Section, data, numbered, one_line, words
 from kernelskill.agents.situation import Attempt, FittingSkill, PoolRecord, Situation
 from kernelskill.profiling.potential import plain_name
 from kernelskill.schema.candidate import Candidate
@@ -35,20 +35,26 @@ def contract(situation: Situation) -> Section:
     lines = [(9, "The launcher, whose signature is frozen:"), (9, "")]
     arguments = [(9, ""), (9, "What its arguments are to the test:"), (9, "")]
     arguments += [(9, f"- {line}") for line in _parameters(task)]
-    rest = [(9, ""), (9, "Cases that are checked; the timed ones count for speed:"), (9, "")]
-    cases = sorted(task.cases, key=lambda case: not case.timed)
-    for case in cases[:_MOST_CASES]:
-        mark = f" (timed, weight {case.weight:g})" if case.timed else ""
-        rest.append((9 if case.timed else 6, f"- {one_line(case.label)}{mark}"))
-    if len(cases) > _MOST_CASES:
-        rest.append((6, f"- and {len(cases) - _MOST_CASES} more"))
-    rest += [(9, ""), *((9, line) for line in _terms(task, situation.only_kernel))]
     return (
         Block(tuple(lines)),
         data(declaration(task.signature), info="cuda", importance=9),
-        Block((*arguments, *rest)),
+        Block(tuple(arguments)),
+        _cases(task),
+        Block(tuple((9, line) for line in _terms(task, situation.only_kernel))),
         *_wishes(situation.wishes),
     )
+
+
+def _cases(task: Task) -> Block:
+    """Return the cases as the tests name them."""
+    shown = []
+    cases = sorted(task.cases, key=lambda case: not case.timed)
+    for case in cases[:_MOST_CASES]:
+        mark = f" (timed, weight {case.weight:g})" if case.timed else ""
+        shown.append((9 if case.timed else 6, f"{one_line(case.label)}{mark}"))
+    if len(cases) > _MOST_CASES:
+        shown.append((6, f"and {len(cases) - _MOST_CASES} more"))
+    return Block(tuple(shown), title="Cases that are checked; the timed ones count for speed:", fence="text")
 
 
 def _wishes(lines: Sequence[str]) -> Section:
@@ -108,7 +114,7 @@ def _terms(task: Task, only_kernel: str) -> Iterator[str]:
     if Allowance.REORDER not in task.allow:
         yield _KEEP_BITS
     if task.flags:
-        yield f"Compiler flags of both sides: {' '.join(task.flags)}"
+        yield f"Compiler flags of both sides: {one_line(' '.join(task.flags))}"
     if only_kernel:
         yield f"Only the kernel `{only_kernel}` and its launches may be rewritten."
 
@@ -142,7 +148,9 @@ def source(candidate: Candidate, hot: str = "", launcher: str = "") -> Section:
     for file in files:
         unit = parsed(file.text, file.path)
         role = " (the main file)" if file.path == candidate.main and len(files) > 1 else ""
-        blocks.append(numbered(file.text, _importances(unit, hot, launcher), title=f"`{file.path}`{role}:"))
+        blocks.append(
+            numbered(file.text, _importances(unit, hot, launcher), title=f"`{one_line(file.path)}`{role}:")
+        )
     return tuple(blocks)
 
 
@@ -167,10 +175,16 @@ def diagnosis(situation: Situation) -> Section:
     """Return times, named limits with their evidence, each kernel's figures and the hottest lines."""
     found = situation.diagnosis
     estimated = " (estimated, nothing was measured)" if situation.evidence == "estimated" else ""
-    lines = [(9, f"The incumbent is {situation.speedup:.3g} times as fast as the original{estimated}.")]
+    head = (9, f"The incumbent is {situation.speedup:.3g} times as fast as the original{estimated}.")
     labels = {case.index: case.label for case in situation.task.cases}
-    for timing in situation.timings:
-        lines.append((9, f"- {one_line(labels.get(timing.case, '?'))}: {_time(timing.median_ms)}"))
+    times = Block(
+        tuple(
+            (9, f"{one_line(labels.get(timing.case, '?'))}: {_time(timing.median_ms)}")
+            for timing in situation.timings
+        ),
+        fence="text",
+    )
+    lines: list[Line] = []
     roof = found.roofline
     if roof is not None and roof.floor_ms is not None and roof.fraction is not None:
         lines.append(
@@ -183,7 +197,7 @@ def diagnosis(situation: Situation) -> Section:
     if kernels:
         lines += [(8, ""), (8, f"Kernels, the hottest first (from {found.profile.source}):"), *kernels]
     hot = list(_hot_lines(situation))
-    blocks = [Block(tuple(lines))]
+    blocks = [Block((head,)), times, Block(tuple(lines))]
     if hot:
         blocks.append(data("\n".join(hot), title="Hottest lines:", importance=6))
     return tuple(blocks)
@@ -246,12 +260,16 @@ def skills(found: Sequence[FittingSkill]) -> Section:
     """Return the text of fitting skills, the best fitting kept longest."""
     blocks = []
     for rank, each in enumerate(found):
-        state = "its mechanical form applies here and is tried anyway; offer it only in a better form"
-        if not each.offered:
-            state = f"its mechanical form declined: {one_line(each.declined)}" if each.declined else ""
-            state = state or "it has no mechanical form; only you can apply it" * (not each.skill.mechanical)
+        text, state = each.skill.text.strip(), ""
+        if each.offered:
+            state = "its mechanical form applies here and is tried anyway; offer it only in a better form"
+        elif not each.skill.mechanical:
+            state = "it has no mechanical form; only you can apply it"
+        elif each.declined:
+            # A reason may quote the source, so that it stands inside.
+            text = f"Its mechanical form declined here: {one_line(each.declined)}\n\n{text}"
         title = f"`{each.skill.id}`: {each.skill.title}" + (f" ({state})" if state else "")
-        blocks.append(data(each.skill.text.strip(), title=title, info="markdown", importance=9 - rank))
+        blocks.append(data(text, title=title, info="markdown", importance=9 - rank))
     return tuple(blocks) or words("No skill answers what was diagnosed. Have an idea of your own.")
 
 
