@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from kernelskill.algorithm.expression import Binary, Expression, Loop, Sym
 from kernelskill.algorithm.integers import add, compared, multiply, subtract, value_of
-from kernelskill.algorithm.lowering.async_copy import ASYNC_BUFFERS
+from kernelskill.algorithm.lowering.async_copy import buffer_count
 from kernelskill.algorithm.lowering.context import Context, StagedTile, coordinate_symbol
 from kernelskill.algorithm.lowering.staging import Fill, inner_loops, upper_end
 from kernelskill.algorithm.rewriting import substitute
@@ -19,11 +19,6 @@ _MOST_UNROLLED = 16
 
 
 _ASYNC_BYTES = (4, 8, 16)
-
-
-def buffer_count(copy: str) -> int:
-    """Return how many tiles of each staged operand lie in shared memory."""
-    return {"double": 2, "async": ASYNC_BUFFERS}.get(copy, 1)
 
 
 def zero_of(kind: str) -> str:
@@ -73,7 +68,7 @@ class Filler:
         sizes = [str(tile.sizes[d]) for d in tile.order]
         if tile.pad:
             sizes[-1] += f" + {tile.pad}"
-        count = buffer_count(self._context.schedule.copy) if tile.loop else 1
+        count = buffer_count(self._context.schedule) if tile.loop else 1
         twice = f"[{count}]" if count > 1 else ""
         tensor = self._context.schedule.tensor
         align = (

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from kernelskill.algorithm.lowering.async_copy import buffer_count
 from kernelskill.algorithm.lowering.context import Context, StagedTile
-from kernelskill.algorithm.lowering.fill import buffer_count
 from kernelskill.algorithm.model import IllegalMove
 from kernelskill.algorithm.types import size_of
 
@@ -28,7 +28,7 @@ def place_tiles(context: Context) -> int:
         IllegalMove: No GPU has that much.
     """
     schedule = context.schedule
-    sizes = [_tile_bytes(tile, buffer_count(schedule.copy)) for tile in context.tiles]
+    sizes = [_tile_bytes(tile, buffer_count(schedule)) for tile in context.tiles]
     scratch = schedule.threads // 32 * _WARP_SCRATCH if schedule.tensor else 0
     total = sum(sizes) + scratch
     if total <= STATIC_BYTES:

@@ -70,6 +70,17 @@ def _operand(node: Expression) -> Load:
     raise IllegalMove("operands are not half or bfloat16 elements taken as floats")
 
 
+@dataclass(frozen=True)
+class Operand:
+    """One side of a product."""
+
+    load: Load
+    use: str
+    """`matrix_a` or `matrix_b`."""
+    axis: AxisText
+    """The axis along which it moves beside the sum."""
+
+
 class TensorBody:
     """Writes the body of a kernel whose warps multiply fragments."""
 
@@ -82,6 +93,8 @@ class TensorBody:
         self._row, self._col = context.axes[product.row], context.axes[product.col]
         self._loop = product.reduction.loops[0]
         self._sum = context.names.fresh(dict(context.algorithm.names).get(product.reduction, "sum"))
+        self.left = Operand(product.left, "matrix_a", self._row)
+        self.right = Operand(product.right, "matrix_b", self._col)
 
     def write(self) -> None:
         """Write accumulators, the loop over tiles and the stores."""
@@ -103,7 +116,11 @@ class TensorBody:
         depth = context.constant("kDepth", depth_value)
         start = context.names.fresh(f"{self._loop.name}_start")
         tiles = [tile for tile in context.tiles if tile.loop == self._loop.name]
-        TileLoop(context, self._loop, tiles, start, depth).write(lambda: self._steps(depth, rows, cols))
+        tile_loop = TileLoop(context, self._loop, tiles, start, depth)
+        if context.schedule.copy == "async" and depth_value // SIDE % 2 == 0:
+            tile_loop.write_pipelined(_FragmentSteps(context, self, depth_value // SIDE, rows, cols))
+        else:
+            tile_loop.write(lambda: self._steps(depth, rows, cols))
         self._store(rows, cols)
 
     def _tile(self, load: Load) -> StagedTile:
@@ -119,28 +136,39 @@ class TensorBody:
         step, i, j = context.names.fresh(f"{self._loop.name}_i"), context.local("i"), context.local("j")
         left, right = context.names.fresh("left"), context.names.fresh("right")
         with context.out.unrolled(f"for (int {step} = 0; {step} < {depth}; {step} += {SIDE})"):
-            self._load_fragments(left, "matrix_a", self._product.left, self._row, step, rows, i)
-            self._load_fragments(right, "matrix_b", self._product.right, self._col, step, cols, j)
-            with (
-                context.out.unrolled(f"for (int {i} = 0; {i} < {rows}; ++{i})"),
-                context.out.unrolled(f"for (int {j} = 0; {j} < {cols}; ++{j})"),
-            ):
-                target = f"{self._sum}[{i}][{j}]"
-                context.out.line(f"nvcuda::wmma::mma_sync({target}, {left}[{i}], {right}[{j}], {target});")
+            for name, operand, number, count in ((left, self.left, i, rows), (right, self.right, j, cols)):
+                context.out.line(f"{self.fragment(operand)} {name}[{count}];")
+                self.load_fragments(name, operand, step, count, number)
+            self.multiply(left, right, rows, cols)
 
-    def _load_fragments(
-        self, name: str, use: str, load: Load, axis: AxisText, step: str, count: int, number: str
-    ) -> None:
-        context, tile = self._context, self._tile(load)
-        fastest = tile.footprint.dimensions[tile.order[-1]].symbols
-        along_loop = self._loop.name in fastest
-        is_row_major = along_loop == (use == "matrix_a")
+    def multiply(self, left: str, right: str, rows: int, cols: int) -> None:
+        """Write the products of all fragments of two operands."""
+        context = self._context
+        i, j = context.local("i"), context.local("j")
+        with (
+            context.out.unrolled(f"for (int {i} = 0; {i} < {rows}; ++{i})"),
+            context.out.unrolled(f"for (int {j} = 0; {j} < {cols}; ++{j})"),
+        ):
+            target = f"{self._sum}[{i}][{j}]"
+            context.out.line(f"nvcuda::wmma::mma_sync({target}, {left}[{i}], {right}[{j}], {target});")
+
+    def _is_along_loop(self, operand: Operand) -> bool:
+        """Whether neighbours in the rows of the tile are neighbours along the sum."""
+        tile = self._tile(operand.load)
+        return self._loop.name in tile.footprint.dimensions[tile.order[-1]].symbols
+
+    def fragment(self, operand: Operand) -> str:
+        """Return the type of a fragment of an operand."""
+        is_row_major = self._is_along_loop(operand) == (operand.use == "matrix_a")
         layout = "row_major" if is_row_major else "col_major"
-        kind = cuda_name(load.kind)
-        fragment = f"nvcuda::wmma::fragment<nvcuda::wmma::{use}, {SIDE}, {SIDE}, {SIDE}, {kind}, nvcuda::wmma::{layout}>"
-        context.out.line(f"{fragment} {name}[{count}];")
+        kind, side = cuda_name(operand.load.kind), f"{SIDE}, {SIDE}, {SIDE}"
+        return f"nvcuda::wmma::fragment<nvcuda::wmma::{operand.use}, {side}, {kind}, nvcuda::wmma::{layout}>"
+
+    def load_fragments(self, name: str, operand: Operand, step: str, count: int, number: str) -> None:
+        """Write the loading of a warp's fragments of an operand, from the tile that is in use."""
+        context, tile, axis = self._context, self._tile(operand.load), operand.axis
         place = f"{axis.thread} * {axis.points} + {number} * {SIDE}"
-        places = f"[{place}][{step}]" if along_loop else f"[{step}][{place}]"
+        places = f"[{place}][{step}]" if self._is_along_loop(operand) else f"[{step}][{place}]"
         buffer = f"[{context.tile_buffer}]" if context.tile_buffer else ""
         pitch = tile.sizes[tile.order[-1]] + tile.pad
         with context.out.unrolled(f"for (int {number} = 0; {number} < {count}; ++{number})"):
@@ -187,3 +215,36 @@ class TensorBody:
         tests = " && ".join(f"({test})" for test in printed.texts[1:])
         context.out.line(f"if ({tests}) {line}" if tests else line)
         del context.values[reduction]
+
+
+class _FragmentSteps:
+    """Steps of sixteen along the sum, the fragments of the next one loaded while one is multiplied."""
+
+    def __init__(self, context: Context, body: TensorBody, count: int, rows: int, cols: int) -> None:
+        self.count = count
+        self._context, self._body, self._rows, self._cols = context, body, rows, cols
+        self._left, self._right, self._read = (
+            context.names.fresh(name) for name in ("left", "right", "load_step")
+        )
+
+    def declare(self) -> None:
+        """Declare the fragments of two steps and the function that loads one."""
+        context, body = self._context, self._body
+        into, tile, start = (context.names.fresh(name) for name in ("into", "tile", "start"))
+        sides = ((self._left, body.left, self._rows), (self._right, body.right, self._cols))
+        for name, operand, count in sides:
+            context.out.line(f"{body.fragment(operand)} {name}[2][{count}];")
+        with context.out.block(f"auto {self._read} = [&](int {into}, int {tile}, int {start})", "};"):
+            context.tile_buffer = tile
+            for name, operand, count in sides:
+                body.load_fragments(f"{name}[{into}]", operand, start, count, context.local("i"))
+            context.tile_buffer = ""
+
+    def read(self, into: str, tile: str, step: str) -> None:
+        """Load the fragments of a step."""
+        start = "0" if step == "0" else f"{step} * {SIDE}"
+        self._context.out.line(f"{self._read}({into}, {tile}, {start});")
+
+    def compute(self, held: str) -> None:
+        """Multiply the fragments of a step."""
+        self._body.multiply(f"{self._left}[{held}]", f"{self._right}[{held}]", self._rows, self._cols)

@@ -3,14 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from kernelskill.algorithm.expression import Loop
-from kernelskill.algorithm.lowering.async_copy import ASYNC_BUFFERS, use_copies
+from kernelskill.algorithm.lowering.async_copy import buffer_count, use_copies
 from kernelskill.algorithm.lowering.context import Context, StagedTile
 from kernelskill.algorithm.lowering.fill import Filler, tile_starts
 from kernelskill.algorithm.lowering.staging import plan_fill
 
 Steps = Callable[[], None]
+
+
+class StepPipeline(Protocol):
+    """Steps of a tile whose operands are read while the step before is computed."""
+
+    @property
+    def count(self) -> int:
+        """Steps of a tile; an even number, so that operands are held in two places in turn."""
+
+    def declare(self) -> None:
+        """Write what holds the operands of two steps."""
+
+    def read(self, into: str, tile: str, step: str) -> None:
+        """Write the reading of the operands of a step of a tile into one of two places."""
+
+    def compute(self, held: str) -> None:
+        """Write a step whose operands are held in one of two places."""
 
 
 class TileLoop:
@@ -100,7 +118,42 @@ class TileLoop:
     def _streamed(self, steps: Steps) -> None:
         """Copy tiles asynchronously, some steps ahead of their use."""
         out, context = self._context.out, self._context
-        buffers = context.constant("kBuffers", ASYNC_BUFFERS)
+        fetch_ahead, current, following = self._start_stream()
+        with out.block(self._head):
+            out.line(f"{context.helper_names['await_copies']}();")
+            out.line("__syncthreads();")
+            out.line(fetch_ahead)
+            context.tile_buffer = current
+            steps()
+            context.tile_buffer = ""
+            out.line(following)
+
+    def write_pipelined(self, steps: StepPipeline) -> None:
+        """Write the loop with asynchronous copies, and operands of the next step read while one is computed.
+
+        The last step of a tile reads the first operands of the next tile. So the threads meet before that step:
+        the next tile has arrived then, and all are done with reading this one.
+        """
+        out, context = self._context.out, self._context
+        step, last = context.names.fresh("step"), steps.count - 1
+        fetch_ahead, current, following = self._start_stream()
+        steps.declare()
+        arrived = [f"{context.helper_names['await_copies']}();", "__syncthreads();"]
+        out.lines(arrived)
+        steps.read("0", current, "0")
+        with out.block(self._head):
+            out.line(fetch_ahead)
+            with out.unrolled(f"for (int {step} = 0; {step} < {steps.count}; ++{step})"):
+                with out.block(f"if ({step} == {last})"):
+                    out.line("// The next tile is there, and this one has been read by all.")
+                    out.lines([*arrived, following])
+                steps.read(f"({step} + 1) % 2", current, f"({step} + 1) % {steps.count}")
+                steps.compute(f"{step} % 2")
+
+    def _start_stream(self) -> tuple[str, str, str]:
+        """Start the first copies; returns the start of one more, the number of the tile in use, and the step on."""
+        out, context = self._context.out, self._context
+        buffers = context.constant("kBuffers", buffer_count(context.schedule))
         use_copies(context)
         kind, start = context.index_type, self._start
         fetch, target, current = (context.names.fresh(name) for name in ("fetch", "to", "current"))
@@ -116,12 +169,10 @@ class TileLoop:
             ahead = f"{number} * {self._depth}"
             out.line(f"{fetch}({number}, {ahead if low == '0' else f'{low} + {ahead}'});")
         out.line(f"int {current} = 0;")
-        with out.block(self._head):
-            out.line(f"{context.helper_names['await_copies']}();")
-            out.line("__syncthreads();")
-            ahead = f"({buffers} - 1)"
-            out.line(f"{fetch}(({current} + {ahead}) % {buffers}, {start} + {ahead} * {self._depth});")
-            context.tile_buffer = current
-            steps()
-            context.tile_buffer = ""
-            out.line(f"{current} = ({current} + 1) % {buffers};")
+        ahead = f"({buffers} - 1)"
+        place = f"({current} + {ahead}) % {buffers}"
+        return (
+            f"{fetch}({place}, {start} + {ahead} * {self._depth});",
+            current,
+            f"{current} = ({current} + 1) % {buffers};",
+        )

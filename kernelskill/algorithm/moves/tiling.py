@@ -162,7 +162,7 @@ class WideAccess:
         return checked(Plan(plan.algorithm, replace(plan.schedule, axes=tuple(changed))))
 
 
-_TENSOR_TILES = ("128x128", "64x64", "128x64", "64x128", "32x32", "256x128", "128x256")
+_TENSOR_TILES = ("128x128", "128x256", "256x128", "64x64", "128x64", "64x128", "32x32")
 
 
 class UseTensorCores:
@@ -205,7 +205,10 @@ class OverlapCopies:
 
     def options(self, plan: Plan) -> tuple[Option, ...]:
         _require_tiles(plan)
-        values = ("double", "async", "registers")
+        # Tensor cores use a tile up before one fetched through registers is there; elsewhere a second tile,
+        # or a deeper queue, costs shared memory and wins little.
+        tensor = plan.schedule.tensor
+        values = ("async", "double", "registers") if tensor else ("registers", "double", "async")
         return first_that_fits(
             self, plan, (Option("copy", values, "two tiles, asynchronous copies, or one tile and registers"),)
         )
