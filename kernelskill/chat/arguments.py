@@ -15,6 +15,10 @@ Kind = Literal["word", "number", "amount", "candidate", "skill", "command", "pat
 """`text` takes the rest of the line as it stands, quotes and all; it comes last."""
 
 
+_FEW = 3
+"""Choices of which none needs to be suggested: all are named."""
+
+
 @dataclass(frozen=True)
 class Argument:
     """One positional argument."""
@@ -138,7 +142,7 @@ def checked(what: Argument | Option, value: str, command: str) -> str:
     if what.kind == "amount":
         _require_amount(name, value)
     if what.kind == "choice" and value not in what.choices:
-        near = near_names(value, what.choices)
+        near = near_names(value, what.choices) if len(what.choices) > _FEW else []
         hint = f"did you mean {near[0]}? " if near else ""
         raise UsageError(f"{name} is {value!r}", remedy=f"{hint}give one of {', '.join(what.choices)}")
     return value

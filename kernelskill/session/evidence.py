@@ -140,7 +140,7 @@ class Evidence:
         Raises:
             UnknownNameError: No skill is called so.
         """
-        library, wanted = self._bench.context.library, name.strip()
+        library, wanted = self._bench.context.library, "_".join(name.split())
         try:
             return self._row(library.get(wanted))
         except UnknownNameError as unknown:

@@ -162,7 +162,8 @@ class SteeringDesk:
     def _named(self, action: Action, name: str) -> Steered:
         said = " ".join(cleaned(name).split())
         vocabulary = self.vocabulary
-        topic = vocabulary.topic(said) or vocabulary.topic(said.removeprefix("kernel "))
+        said_of = [said, *(said.removeprefix(word) for word in ("kernel ", "the kernel ", "the "))]
+        topic = next((topic for name in said_of if (topic := vocabulary.topic(name))), None)
         if topic is None:
             near = near_names(said, vocabulary.spellings())
             remedy = (

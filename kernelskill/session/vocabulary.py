@@ -152,6 +152,7 @@ def _topics(document: dict[str, Any], skills: Sequence[Skill]) -> Iterator[Topic
             source=tuple(entry.get("source", ())),
             verbs=tuple(entry.get("verbs", ())),
             own=entry.get("own", False),
+            specialists=tuple(dict.fromkeys(s.specialist for s in skills)) if entry.get("whole") else (),
             words=(*entry["words"], *entry.get("verbs", ())),
         )
 

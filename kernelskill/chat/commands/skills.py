@@ -46,6 +46,6 @@ COMMAND = Command(
     "List the skills with how they fit here; with a name, show one, or those of a specialist.",
     "look",
     run,
-    arguments=(Argument("name", "A skill or a specialist.", "skill"),),
+    arguments=(Argument("name", "A skill or a specialist.", "text"),),
     examples=("/skills", "/skills memory", "/skills unroll"),
 )

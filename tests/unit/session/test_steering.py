@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from kernelskill.errors import UnknownNameError, UsageError
+from kernelskill.errors import ConfigError, UnknownNameError, UsageError
 from kernelskill.graph.context import SLATES
 from kernelskill.graph.learning import stated_preferences
 from kernelskill.schema.event import Proposed, Ranked
@@ -242,3 +242,30 @@ def _margin(session: Session, better: str, worse: str) -> float:
     by_label = {session.context.proposal(row.proposal).label: np.array([row.features]) for row in rows}
     utilities = session.context.policy.model.utilities
     return float(utilities(by_label[better])[0] - utilities(by_label[worse])[0])
+
+
+def test_everything_can_be_banned_but_one_thing(shop: Callable[..., Shop]) -> None:
+    session = session_of(stocked(shop))
+    banned = session.steering.ban("everything")
+    assert [rule.shown for rule in banned.rules] == ["constraint: nothing that uses any skill"]
+    assert "nothing is left that may be tried" in " ".join(banned.notes)
+    session.steering.allow("the registers")
+    session.work.step()
+    assert offered(session) == {"accumulate_in_register"}
+    allowed = session.steering.allow("everything")
+    assert allowed.lifted == ("constraint: nothing that uses any skill",)
+    assert session.context.steering.declines("memory/shared_tile") == ""
+
+
+def test_settings_of_the_model_are_kept_and_checked(shop: Callable[..., Shop]) -> None:
+    made = stocked(shop)
+    session = session_of(made)
+    found = session.settings.set_model(samples=3, plan=True)
+    assert (found.spec, found.samples, found.repairs, found.plan) == ("none", 3, 2, True)
+    for samples, repairs in ((0, 1), (65, 1), (1, 17)):
+        with pytest.raises(ConfigError):
+            session.settings.set_model(samples=samples, repairs=repairs)
+    assert session.settings.model().samples == 3
+    assert session.state.settings == {"samples": 3, "plan": True}
+    session.settings.keep({"patience": 7})
+    assert session.state.settings["patience"] == 7

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import fnmatch
-import tomllib
 from pathlib import Path
 
 import pytest
@@ -11,13 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernelskill.schema.proposal import Skill
-from kernelskill.session import vocabulary
 from kernelskill.session.clauses import is_question
 from kernelskill.session.vocabulary import Vocabulary, stems, vocabulary_of
 from kernelskill.session.wording import Wish, read_wish
 from kernelskill.skills.library import SkillLibrary, default_folders
 
-WORDS = tomllib.loads(Path(vocabulary.__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 KERNELS = ("foo", "means", "transpose")
 SKILLS = SkillLibrary.load(default_folders(Path("/nonexistent"))).all()
 VOCABULARY: Vocabulary = vocabulary_of(SKILLS, KERNELS)
@@ -56,8 +52,8 @@ def understood(text: str) -> list[str]:
         ("more work per thread", ["larger work per thread"]),
         ("let each thread do more", ["larger work per thread"]),
         ("each thread should compute several outputs", ["larger work per thread"]),
-        ("ban everything", ["ban everything"]),
-        ("allow everything again", ["allow everything"]),
+        ("ban everything", ["ban any skill"]),
+        ("allow everything again", ["allow any skill"]),
         ("everything but tensor cores", ["ban tensor cores"]),
         ("try bigger tiles\nno shared memory\n", ["larger tiles", "ban shared memory"]),
         ("try bigger tiles, and then registers, but please leave the shared\nmemory alone",
@@ -211,18 +207,11 @@ def test_any_order_of_known_words_can_be_read(found: list[str]) -> None:
 def test_every_topic_has_skills_of_the_library() -> None:
     without = [topic.name for topic in VOCABULARY.topics if not topic.skills]
     assert without == []
-    known = {skill.id for skill in SKILLS}
-    patterns = [(e["name"], p) for e in (*WORDS["topic"], *WORDS["problem"]) for p in e.get("skills", ())]
-    assert [entry for entry in patterns if not fnmatch.filter(known, entry[1])] == [], "no skill is called so"
 
 
 @pytest.mark.parametrize("skill", SKILLS, ids=lambda skill: skill.id)
 def test_every_skill_is_reached_by_a_wish_and_by_its_name(skill: Skill) -> None:
-    directions = [
-        t
-        for t in VOCABULARY.topics
-        if skill.id in t.skills and not (t.limits or t.specialists or t.name == "everything")
-    ]
+    directions = [t for t in VOCABULARY.topics if skill.id in t.skills and not (t.limits or t.specialists)]
     reached = [t.name for t in directions if all(wished(f"try {word}") >= {skill.id} for word in t.words)]
     assert reached, (
         f"no wish in plain words leads to {skill.id!r}: in kernelskill/session/vocabulary.toml add its id to the "
