@@ -35,12 +35,12 @@ def statement_before(types: ExpressionTypes, node: Node, value: Node, *, bare: b
 
 
 def is_body(statement: Node) -> bool:
-    """Whether a statement is, without braces, all that an `if` or a loop does."""
+    """Whether a statement is, without braces, what an `if`, a loop or a case does."""
     parent = statement.parent
     if parent is None or statement.type == "declaration":
         return False
     fields = [parent.child_by_field_name(name) for name in ("body", "consequence")]
-    return statement in fields or parent.type == "else_clause"
+    return statement in fields or parent.type in ("else_clause", "case_statement")
 
 
 def reads_memory(value: Node) -> bool:

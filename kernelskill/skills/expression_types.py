@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from kernelskill.source.declarations import VariableDef
 from kernelskill.source.definitions import FunctionDef
 from kernelskill.source.literals import read_number
+from kernelskill.source.members import member_type
 from kernelskill.source.syntax import Node, ancestors, named, strip_parentheses, walk
 from kernelskill.source.unit import SourceUnit
 
@@ -204,10 +205,11 @@ class ExpressionTypes:
         text = self.unit.text_of(argument) if argument is not None else ""
         if text in ("threadIdx", "blockIdx", "blockDim", "gridDim"):
             return "unsigned"
-        kind = self.of(argument) or ""
-        return (
-            kind[:-1] if kind in ("float2", "float3", "float4", "double2", "int2", "int3", "int4") else None
-        )
+        kind, name = (self.of(argument) or "").removesuffix("*"), node.child_by_field_name("field")
+        if kind in ("float2", "float3", "float4", "double2", "int2", "int3", "int4"):
+            return kind[:-1]
+        member = member_type(self.unit, kind, self.unit.text_of(name)) if name is not None else ""
+        return self._known(member, 0) if member else None
 
     def _element(self, node: Node) -> str | None:
         kind = self.of(node.child_by_field_name("argument"))

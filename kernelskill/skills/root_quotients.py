@@ -199,7 +199,8 @@ class RootQuotients:
             return None
         write = flow.reaching(node, declared)
         value = strip_parentheses(write.value) if write is not None and write.value is not None else None
-        if value is None or self.types.of(value) != kind or declared.is_reference:
+        static = "static" in self.types.unit.text_of(declared.declaration).split()
+        if value is None or self.types.of(value) != kind or declared.is_reference or static:
             return None
         left, right = value.child_by_field_name("left"), value.child_by_field_name("right")
         product = left is not None and right is not None and self._is_product(value, left, right, kind)

@@ -12,6 +12,7 @@ from kernelskill.source.intrinsics import FAST_COUNTERPARTS as FAST_COUNTERPARTS
 from kernelskill.source.intrinsics import FLOAT_COUNTERPARTS as FLOAT_COUNTERPARTS
 from kernelskill.source.intrinsics import TRANSCENDENTALS as TRANSCENDENTALS
 from kernelskill.source.literals import NumberLiteral, read_number
+from kernelskill.source.members import member_type
 from kernelskill.source.pointers import pointer_reader
 from kernelskill.source.scopes import flow_of
 from kernelskill.source.syntax import Span, named, span_of, strip_parentheses, walk
@@ -232,24 +233,8 @@ def _field_type(unit: SourceUnit, function: FunctionDef, node: Node, depth: int)
     kind = static_type(unit, function, base, depth).rstrip("*")
     if kind[-1:].isdigit() and unit.text_of(name) in ("x", "y", "z", "w"):
         return _VECTOR_ELEMENTS.get(kind[:-1], "")
-    return _struct_field_type(unit, kind, unit.text_of(name))
-
-
-def _struct_field_type(unit: SourceUnit, struct: str, member: str) -> str:
-    for node in walk(unit.root):
-        if node.type != "struct_specifier" or node.child_by_field_name("body") is None:
-            continue
-        name = node.child_by_field_name("name")
-        if name is None or unit.text_of(name) != struct:
-            continue
-        for entry in walk(node):
-            if entry.type == "field_declaration" and any(
-                d.type == "field_identifier" and unit.text_of(d) == member
-                for d in entry.children_by_field_name("declarator")
-            ):
-                kind = entry.child_by_field_name("type")
-                return normalised_type(unit.text_of(kind)) if kind is not None else ""
-    return ""
+    found = member_type(unit, kind, unit.text_of(name))
+    return normalised_type(found) if found else ""
 
 
 def _binary_type(unit: SourceUnit, function: FunctionDef, node: Node, depth: int) -> str:

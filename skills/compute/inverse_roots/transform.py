@@ -128,7 +128,8 @@ def _place(types: ExpressionTypes, quotient: Quotient) -> _Place | None:
     statement = None
     if not quotient.is_direct:
         own = next((entry for entry in ancestors(quotient.root) if entry.type in _STATEMENTS), None)
-        if own is not None and _follows(types, own, value):
+        inside = own is not None and span_of(own).contains(span_of(quotient.node))
+        if own is not None and not inside and _follows(types, own, value):
             statement = _Place(own, "after")
     if statement is None:
         before = statement_before(types, quotient.root, value, bare=quotient.is_direct)

@@ -17,6 +17,8 @@ __global__ void quotients(const float* x, const float* y, float* out, int n, int
     for (int j = 0; j < m; ++j) wide += x[j] / wide / 2.5 + y[j] / (double)m;
     out[7000 + r] = x[r] / sqrtf(x[r] * x[r] + 1.0f) / sqrtf(sum) + 2.0f / sqrtf(sqrtf(sum));
     out[8000 + r] = (float)(wide / sqrt(wide * wide + 1.0));
+    float square = x[r] * x[r] + 0.5f, root = sqrtf(square), cube = root * square;
+    out[8200 + r] = y[r] / cube + y[r] / (root * root) - 1.0f / (square * square * root);
 }
 __global__ void repeated(const float* x, const float* y, float* out, int n, int m) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;

@@ -110,6 +110,17 @@ def test_in_the_divisor(text: str, lines: list[str]) -> None:
             ],
         ),
         (
+            "float r = sqrtf(c), q = 1 / r;\ny[0] = q;",
+            [ROOT.replace("x[0]", "c"), "float r = sqrtf(c), q = inverse_root;"],
+        ),
+        (
+            "switch (n) {\ncase 1: y[0] = c / (c * c * sqrtf(c)); break;\ncase 2: { float r = sqrtf(c); y[0] = c / r; }\n}",
+            [
+                f"case 1: {{ {ROOT.replace('x[0]', 'c')} y[0] = c * {FIFTH}; }} break;",
+                "case 2: { const float inverse_root_2 = rsqrtf(c); y[0] = c * inverse_root_2; }",
+            ],
+        ),
+        (
             "float4 b = make_float4(c, c, c, c);\nb.x = fabsf(c);\ny[0] = c / (b.x * b.x * sqrtf(b.x));",
             ["const float inverse_root = rsqrtf(b.x);", f"y[0] = c * {FIFTH};"],
         ),
@@ -139,6 +150,8 @@ def test_through_variables(text: str, lines: list[str]) -> None:
         ("float r = sqrtf(x[0]);\ny[0] = 2;\ny[1] = c / (r * x[0]);", "other factors"),
         ("__shared__ float r;\nr = sqrtf(c);\ny[0] = c / r;", "nothing is divided by a square root"),
         ("volatile float r = sqrtf(c);\ny[0] = c / r;", "nothing is divided by a square root"),
+        ("static float r = sqrtf(2.0f);\ny[0] = c / r;", "nothing is divided by a square root"),
+        ("float a = c * c, r = sqrtf(a), q = 1 / r;\ny[0] = q;", "statement of its own"),
         ("y[0] = c / (c * c * c * c * c * sqrtf(c));", "higher power"),
     ],
 )
@@ -164,6 +177,20 @@ def test_device_functions_and_macros() -> None:
     assert added(function + body("y[0] = pull(make_float3(c, c, c), 2.0f);")) == [
         "const float inverse_root_2 = rsqrtf(square);",
         "return m * inverse_root_2 * inverse_root_2 * inverse_root_2;",
+    ]
+
+
+def test_members_of_records() -> None:
+    source = "typedef struct { float m, w; } B;\n" + body(
+        "B b;\nb.m = fabsf(c);\nfloat r = sqrtf(x[0]);\nconst B* p = &b;\n"
+        "y[0] = p[n].w / (b.m * sqrtf(b.m)) + p->m / (r * r * r);"
+    )
+    assert refusals(SKILL, source.replace("float m, w", "float m[1], w"))
+    assert added(source) == [
+        "const float inverse_root_2 = rsqrtf(x[0]);",
+        WHY,
+        "const float inverse_root = rsqrtf(b.m + 0.0f);",
+        f"y[0] = p[n].w * {CUBE} + p->m * {CUBE.replace('root', 'root_2')};",
     ]
 
 
