@@ -148,7 +148,12 @@ class Loop:
         """Carry out a line and show its answer."""
         with self._interrupts.while_working():
             name, found = self._answered(line)
-        self._out.answer(name, found)
+        try:
+            self._out.answer(name, found)
+        except KeyboardInterrupt:
+            if not self._reader.can_ask:
+                raise
+            self._out.say("\nthe rest is not shown", "dim")
         if found.failed:
             self._note_code(EXIT_INTERRUPTED if self._interrupts.pressed else EXIT_ANSWER_IS_NO)
         self._leaves = self._leaves or found.leaves

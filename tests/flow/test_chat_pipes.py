@@ -125,10 +125,11 @@ def test_plain_lines_errors_and_exit_codes(spoken: list[dict[str, Any]], work: P
         "# größer\nrun tow\n/exprot\nshow \\\noriginal\n! printf 'gr\\303\\266\\303\\237er\\n'\n".encode()
     )
     script += b"\xff\xfe\n" + "共有メモリは使わないで\nexport\nbest".encode()
-    done, lines = piped(
-        script, "--resume", "run", "--model", "none", "--yes", cwd=work, PYTHONIOENCODING="ascii"
-    )
+    options = ("--model", "none", "--patience", "2", "--samples", "3", "--yes")
+    done, lines = piped(script, "--resume", "run", *options, cwd=work, PYTHONIOENCODING="ascii")
     assert done.returncode == 2
+    kept = of_kind(work / "run", "configured")[-1].changes
+    assert kept == {"model": "none", "patience": 2, "samples": 3}, "the next resume begins with that"
     text = "\n".join(lines)
     assert "> run tow\n/run: n is 'tow'\n  give a whole number" in text
     assert "did you mean /export or /report?" in text
@@ -152,6 +153,7 @@ def test_plain_lines_errors_and_exit_codes(spoken: list[dict[str, Any]], work: P
         (["nowhere.cu", "-t", "test.py"], "nowhere.cu"),
         (["--resume", "nowhere"], "holds no run"),
         (["--resume", "run", "kernel.cu"], "has its kernel"),
+        (["--resume", "run", "--accept-weak-test"], "judged when the run began"),
         (["kernel.cu", "-t", "test.py", "--answer", "file=yes"], "--answer is 'file=yes'"),
         (["kernel.cu", "-t", "test.py", "--model", "gpt"], "gpt"),
         (["kernel.cu", "-t", "test.py", "--out", "run"], "already holds a run"),

@@ -37,9 +37,24 @@ class Somebody:
         return self.answers.pop(0) if self.answers else None
 
 
-def held(session: Session, somebody: Somebody, press_at: str = "") -> tuple[int, str]:
+class Impatient(io.StringIO):
+    """A screen in front of which somebody presses Ctrl-C at the third line of an answer."""
+
+    lines = 0
+
+    def write(self, text: str) -> int:
+        self.lines += text.count("\n")
+        if self.lines == 3:
+            self.lines += 1
+            os.kill(os.getpid(), signal.SIGINT)
+        return super().write(text)
+
+
+def held(
+    session: Session, somebody: Somebody, press_at: str = "", shown: io.StringIO | None = None
+) -> tuple[int, str]:
     """Hold a chat; Ctrl-C is pressed at the first event of a kind. Returns the exit code and what was shown."""
-    shown = io.StringIO()
+    shown = shown or io.StringIO()
     out = TextOutput(Console(file=shown, width=100))
     pressed: list[str] = []
 
@@ -128,3 +143,11 @@ def test_pasted_commands_are_carried_out_one_after_the_other(session: Session) -
     )
     assert "> /best" not in shown, "what was typed stands there already"
     assert session.history.node().number == 0
+
+
+def test_a_long_answer_is_cut_short_by_ctrl_c(session: Session) -> None:
+    code, shown = held(session, Somebody(["/help", "/constraints"]), shown=Impatient())
+    assert code == 0
+    assert "the rest is not shown" in shown
+    assert "/quit" not in shown
+    assert "nothing yet; say what you wish" in shown
