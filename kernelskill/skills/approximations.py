@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from kernelskill.skills.device_code import reached_functions, units_of
+from kernelskill.skills.device_code import editable_functions, units_of
 from kernelskill.skills.expression_types import ExpressionTypes, called_name, is_integer, is_pure
 from kernelskill.skills.kernel_launches import template_bindings
 from kernelskill.skills.transformation import SkillContext
-from kernelskill.source.definitions import FunctionDef, FunctionKind, KernelDef
+from kernelskill.source.definitions import FunctionDef, KernelDef
 from kernelskill.source.literals import read_number
 from kernelskill.source.syntax import Node, named, strip_parentheses, walk
 from kernelskill.source.unit import SourceUnit
@@ -45,14 +45,8 @@ class Approximated:
 
 def find_approximated(unit: SourceUnit, kernel: KernelDef, context: SkillContext) -> list[Approximated]:
     """Return what can be replaced in a kernel and the device functions of its file that it reaches."""
-    functions: list[FunctionDef] = [kernel]
-    functions += [
-        function
-        for other, function in reached_functions(unit, kernel, context)
-        if other is unit and function.kind is FunctionKind.DEVICE and not function.is_opaque
-    ]
     found: list[Approximated] = []
-    for function in functions:
+    for function in editable_functions(unit, kernel, context):
         bindings = template_bindings(unit, kernel, context) if function is kernel else {}
         types = ExpressionTypes(unit, function, bindings)
         for node in walk(function.body) if function.body is not None else ():

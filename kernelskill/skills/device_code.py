@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 
 from kernelskill.skills.transformation import SkillContext, SkillRefused
-from kernelskill.source.definitions import FunctionDef, KernelDef
+from kernelskill.source.definitions import FunctionDef, FunctionKind, KernelDef
 from kernelskill.source.masking import lexemes
 from kernelskill.source.preprocessor import MacroDef
 from kernelskill.source.syntax import Node, Span, span_of, walk
@@ -118,6 +118,13 @@ def reached_functions(
             for other, function in known[word]:
                 pending.extend(_named_words(other, function, context))
     return [entry for entries in found.values() for entry in entries]
+
+
+def editable_functions(unit: SourceUnit, kernel: KernelDef, context: SkillContext) -> list[FunctionDef]:
+    """Return a kernel and the device functions of its own file that it reaches."""
+    reached = [function for other, function in reached_functions(unit, kernel, context) if other is unit]
+    device = [f for f in reached if f.kind is FunctionKind.DEVICE and not f.is_opaque]
+    return [kernel, *device]
 
 
 def _named_words(unit: SourceUnit, function: FunctionDef, context: SkillContext) -> list[str]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from kernelskill.skills.device_code import reached_functions, units_of
+from kernelskill.skills.device_code import editable_functions, units_of
 from kernelskill.skills.expression_types import ExpressionTypes, called_name, is_integer
 from kernelskill.skills.float_flow import FloatFlow, FloatTypes
 from kernelskill.skills.kernel_launches import template_bindings
 from kernelskill.skills.literal_values import literal_value
 from kernelskill.skills.transformation import Rewrite, Site, SkillContext, SkillRefused
-from kernelskill.source.definitions import FunctionDef, FunctionKind, KernelDef
+from kernelskill.source.definitions import KernelDef
 from kernelskill.source.edits import EditSet
 from kernelskill.source.syntax import Node, Span, named, span_of, strip_parentheses, walk
 from kernelskill.source.unit import SourceUnit
@@ -181,14 +181,8 @@ def _calls(unit: SourceUnit, kernel: KernelDef, context: SkillContext, refusals:
     names = [f"{name}{end}" for name in ("pow", "log", "exp2", "exp10", "log2", "log10") for end in ("", "f")]
     if any(u.function(name) or u.macro(name) for u in units_of(unit, context) for name in names):
         raise SkillRefused("a power or logarithm is defined in the source")
-    functions: list[FunctionDef] = [kernel]
-    functions += [
-        function
-        for other, function in reached_functions(unit, kernel, context)
-        if other is unit and function.kind is FunctionKind.DEVICE and not function.is_opaque
-    ]
     found: list[_Call] = []
-    for function in functions:
+    for function in editable_functions(unit, kernel, context):
         bindings = template_bindings(unit, kernel, context) if function is kernel else {}
         types, wide = ExpressionTypes(unit, function, bindings), FloatTypes(unit, function, bindings)
         found += _read(_Reader(types, FloatFlow(wide, exact=False)), refusals)

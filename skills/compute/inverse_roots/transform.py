@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from kernelskill.skills.device_code import fresh_name, reached_functions, units_of, words_in
+from kernelskill.skills.device_code import editable_functions, fresh_name, units_of, words_in
 from kernelskill.skills.early_values import is_body, reads_memory, statement_before
 from kernelskill.skills.expression_types import ExpressionTypes, is_pure
 from kernelskill.skills.kernel_launches import template_bindings
@@ -14,7 +14,7 @@ from kernelskill.skills.root_quotients import Quotient, RootQuotients, quotients
 from kernelskill.skills.text_changes import clean_text, uses_of
 from kernelskill.skills.transformation import Rewrite, Site, SkillContext, SkillRefused
 from kernelskill.source.declarations import VariableDef
-from kernelskill.source.definitions import FunctionDef, FunctionKind, KernelDef
+from kernelskill.source.definitions import KernelDef
 from kernelskill.source.edits import EditSet
 from kernelskill.source.scopes import flow_of
 from kernelskill.source.syntax import Node, Span, ancestors, named, span_of, walk
@@ -77,14 +77,8 @@ def _changes(
     """Return what can be changed in every function."""
     if any(u.function(name) or u.macro(name) for u in units_of(unit, context) for name in _ROOTS):
         raise SkillRefused("a square root is defined in the source")
-    functions: list[FunctionDef] = [kernel]
-    functions += [
-        function
-        for other, function in reached_functions(unit, kernel, context)
-        if other is unit and function.kind is FunctionKind.DEVICE and not function.is_opaque
-    ]
     found = []
-    for function in functions:
+    for function in editable_functions(unit, kernel, context):
         if function.body is None or "volatile" in words_in(unit, function.span):
             continue
         bindings = template_bindings(unit, kernel, context) if function is kernel else {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from kernelskill.skills.device_code import fresh_name, units_of
+from kernelskill.skills.device_code import editable_functions, fresh_name, units_of
 from kernelskill.skills.early_values import statement_before
 from kernelskill.skills.expression_types import ExpressionTypes, called_name, is_integer, is_pure
 from kernelskill.skills.float_flow import FloatFlow, FloatTypes
@@ -243,20 +243,21 @@ def _product(power: _Power, base: str, root: str) -> str:
 
 
 def _powers(unit: SourceUnit, kernel: KernelDef, context: SkillContext, refusals: list[str]) -> list[_Power]:
-    bindings = template_bindings(unit, kernel, context)
-    flow = FloatFlow(_PowerTypes(unit, kernel, bindings), exact=False)
-    reader = _Reader(ExpressionTypes(unit, kernel, bindings), flow, context)
     found: list[_Power] = []
-    for node in walk(kernel.body) if kernel.body is not None else ():
-        if node.type != "call_expression" or unit.is_locked(node):
-            continue
-        try:
-            power = reader.read(node)
-        except SkillRefused as refused:
-            refusals.append(refused.reason)
-            continue
-        if power is not None:
-            found.append(power)
+    for function in editable_functions(unit, kernel, context):
+        bindings = template_bindings(unit, kernel, context) if function is kernel else {}
+        flow = FloatFlow(_PowerTypes(unit, function, bindings), exact=False)
+        reader = _Reader(ExpressionTypes(unit, function, bindings), flow, context)
+        for node in walk(function.body) if function.body is not None else ():
+            if node.type != "call_expression" or unit.is_locked(node):
+                continue
+            try:
+                power = reader.read(node)
+            except SkillRefused as refused:
+                refusals.append(refused.reason)
+                continue
+            if power is not None:
+                found.append(power)
     spans = [span_of(power.node) for power in found]
     # Inner powers first: an outer one can be asked for again afterwards.
     return [

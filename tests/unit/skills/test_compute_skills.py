@@ -142,6 +142,18 @@ def test_small_powers(before: str, after: list[str]) -> None:
     ]
 
 
+def test_small_powers_of_device_functions() -> None:
+    function = "__device__ float g(float v) { return 1.0f / pow(v * v, 1.5) + pow(v, 2); }\n"
+    template = "template <typename T> __device__ T h(T v) { return pow(v, 2); }\n"
+    assert changed_lines("compute/small_powers", function + template + body("y[0] = g(x[0]) + h(x[1]);")) == [
+        f"- {function.strip()}",
+        "+ __device__ float g(float v) {",
+        "+ const float base = v * v;",
+        "+ const float inverse_root = rsqrtf(base);",
+        "+ return inverse_root * inverse_root * inverse_root + (v * v); }",
+    ]
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
