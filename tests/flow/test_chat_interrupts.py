@@ -182,7 +182,7 @@ def test_a_stop_at_a_stage(ending: ExitStack, work: Path, slow_model: str, momen
         no_descendants_left()
         again, lines = piped([moment.line], "--resume", str(run), "--model", "none", cwd=work)
         expected = "small grid" if moment.line.endswith("?") else moment.done
-        assert again.returncode == 0, "\n".join(lines)
+        assert again.returncode in (0, 1), "\n".join(lines)  # 1: carried out, and the answer is no
         assert expected in again.stdout, "\n".join(lines)
     no_descendants_left()
     assert kinds(run)[: len(events)] == events
