@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import os
 import re
+import signal
 import struct
 import subprocess
 import tempfile
@@ -21,10 +22,12 @@ from typing import Any
 import numpy as np
 
 from kernelskill.algorithm.types import canonical, numpy_type
+from kernelskill.backends.emulated.library import RUNTIME
 from kernelskill.source.signature import find_launchers
 from kernelskill.source.unit import SourceUnit
 
 DEVICE = Path(__file__).parent / "device"
+SWITCH = RUNTIME / "ks_switch.h"
 FLAGS = ["-std=c++17", "-O0", "-fPIC", "-ffp-contract=off", "-fno-strict-aliasing", "-w"]
 CHECKS = ["-fsanitize=alignment", "-fsanitize-undefined-trap-on-error"]
 _MEETS = re.compile(r"__sync|__shfl|__ballot|__any_sync|__all_sync|__reduce")
@@ -76,19 +79,27 @@ class Library:
     signatures: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
     """Name -> parameters of the launcher: name and declared type."""
 
-    def run(self, calls: Sequence[Call], timeout_s: float = 60.0) -> list[dict[str, np.ndarray]]:
+    def run(self, calls: Sequence[Call], timeout_s: int = 60) -> list[dict[str, np.ndarray]]:
         """Return, for every call, its buffers afterwards.
 
         Raises:
             RunFailed: The child did not end well.
         """
         job = struct.pack("<I", len(calls)) + b"".join(self._packed(call) for call in calls)
+        # Time of its own: other programs on the machine do not make it late.
+        limit = ["prlimit", f"--cpu={timeout_s}"]
         try:
             done = subprocess.run(
-                [runner(), self.path], input=job, capture_output=True, check=False, timeout=timeout_s
+                [*limit, runner(), self.path],
+                input=job,
+                capture_output=True,
+                check=False,
+                timeout=10 * timeout_s,
             )
         except subprocess.TimeoutExpired:
-            raise RunFailed(f"no end after {timeout_s} s") from None
+            raise RunFailed(f"no end after {10 * timeout_s} s") from None
+        if done.returncode == -signal.SIGXCPU:
+            raise RunFailed(f"no end after {timeout_s} s of its own")
         if done.returncode != 0:
             raise RunFailed(f"exit {done.returncode}: {done.stderr.decode()[-500:]}")
         results, at = [], 0
@@ -200,7 +211,9 @@ def _tools() -> Path:
     with (home / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         stamp = home / "done"
-        wanted = repr([path.read_text() for path in sorted(DEVICE.glob("*.?pp"))]) + repr(FLAGS + CHECKS)
+        wanted = repr([path.read_text() for path in (*sorted(DEVICE.glob("*.?pp")), SWITCH)]) + repr(
+            FLAGS + CHECKS
+        )
         if not stamp.exists() or stamp.read_text() != wanted:
             (home / "device.hpp").write_text((DEVICE / "device.hpp").read_text())
             header_command = [
@@ -213,7 +226,8 @@ def _tools() -> Path:
                 "-o",
                 "device.hpp.gch",
             ]
-            runner_command = ["g++", "-std=c++17", "-O1", str(DEVICE / "runner.cpp"), "-o", "runner", "-ldl"]
+            runner_command = ["g++", "-std=c++17", "-O1", "-rdynamic", f"-I{RUNTIME}"]
+            runner_command += [str(DEVICE / "runner.cpp"), "-o", "runner", "-ldl"]
             for command in (header_command, runner_command):
                 subprocess.run(command, cwd=home, check=True)
             stamp.write_text(wanted)

@@ -25,6 +25,8 @@ POINTS = (
     "int col = blockIdx.x * blockDim.x + threadIdx.x; int row = blockIdx.y * blockDim.y + threadIdx.y;"
     " if (row >= n || col >= m) return;"
 )
+SQUARE_SIZES = SIZES[:5] + SIZES[6:]
+"""Without 100 x 100 results: the 65 x 65 cross every tile too."""
 SQUARE = POINTS.replace("col >= m", "col >= n")
 BODIES = {
     # What was in memory is read after a part of it was written.
@@ -146,7 +148,7 @@ def test_moves_leave_the_kernel_what_it_is(name: str, tmp_path: Path) -> None:
     texts[text] = ("the kernel itself", True)
     cases = []
     for special in (False, True):
-        for n, m in SIZES:
+        for n, m in SQUARE_SIZES if SQUARE in BODIES[name] else SIZES:
             arguments = arguments_of(n, m, special)
             wanted = expected(algorithm, arguments)
             for source, (label, exact) in texts.items():

@@ -8,9 +8,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <type_traits>
-#include <setjmp.h>
-#include <ucontext.h>
 #include <vector>
+#include "../../kernelskill/backends/emulated/runtime/ks_switch.h"
 #define __global__
 #define __device__
 #define __host__
@@ -65,31 +64,25 @@ template <typename F> void run_grid(dim3 grid, dim3 block, F body) {
 namespace fibres {
 constexpr unsigned kWarp = 32, kStack = 1 << 16;
 struct Thread {
-    ucontext_t context;                 // how it starts
-    jmp_buf place;                      // where it goes on
-    bool begun, done, at_barrier;
+    void* place;                        // where it goes on
+    bool done, at_barrier;
     unsigned waits_for;                 // lanes of a warp operation, 0 for none
     unsigned long long value;           // what this lane brings to it
-    unsigned long long seen[kWarp];     // what the lanes of the mask brought
+    const unsigned long long* seen;     // what the lanes of the mask brought
+    unsigned long long met[kWarp];      // room for that, where this lane is the first of the mask
 };
 inline std::vector<Thread> threads;
 inline std::vector<char> stacks;
-inline jmp_buf scheduler;
+inline void* scheduler;
 inline unsigned current, votes, voted;
 inline void (*entry)(void*);
 inline void* argument;
 inline void fail(const char* what) { std::puts(what); std::exit(4); }
-inline void start() { entry(argument); threads[current].done = true; _longjmp(scheduler, 1); }
-inline void yield() { if (!_setjmp(threads[current].place)) _longjmp(scheduler, 1); }
-__attribute__((noinline)) inline void resume(Thread& thread) {
-    if (_setjmp(scheduler)) return;
-    if (thread.begun) _longjmp(thread.place, 1);
-    thread.begun = true;
-    setcontext(&thread.context);
-}
+inline void yield() { ks_switch(&threads[current].place, scheduler); }
+inline void start() { entry(argument); threads[current].done = true; yield(); }
 inline void barrier() { threads[current].at_barrier = true; yield(); }
 inline unsigned lane() { return current % kWarp; }
-// Every lane of the mask hands over a value; returns when all have.
+// Every lane of the mask hands over a value; returns when all have. What it returns holds until the lane waits again.
 inline const unsigned long long* exchange(unsigned mask, unsigned long long value) {
     Thread& own = threads[current];
     if (!(mask >> lane() & 1)) fail("a lane outside its mask");
@@ -105,10 +98,12 @@ inline bool meet(unsigned first, unsigned mask, unsigned long long* values) {
         if (threads[first + l].waits_for != mask) return false;
         values[l] = threads[first + l].value;
     }
+    unsigned long long* met = nullptr;
     for (unsigned l = 0; l < kWarp; ++l)
         if ((mask >> l & 1) && first + l < threads.size() && !threads[first + l].done) {
+            if (met == nullptr) met = std::copy(values, values + kWarp, threads[first + l].met) - kWarp;
             threads[first + l].waits_for = 0;
-            std::copy(values, values + kWarp, threads[first + l].seen);
+            threads[first + l].seen = met;
         }
     return true;
 }
@@ -133,13 +128,10 @@ template <typename F> void run_block(dim3 block, F body) {
     entry = [](void* p) { (*(F*)p)(); };
     argument = &body;
     for (unsigned t = 0; t < count; ++t) {
-        threads[t].begun = threads[t].done = threads[t].at_barrier = false;
+        threads[t].done = threads[t].at_barrier = false;
         threads[t].waits_for = 0;
-        getcontext(&threads[t].context);
-        threads[t].context.uc_stack.ss_sp = &stacks[(size_t)kStack * t];
-        threads[t].context.uc_stack.ss_size = kStack;
-        threads[t].context.uc_link = nullptr;
-        makecontext(&threads[t].context, start, 0);
+        const auto top = (std::uintptr_t)(stacks.data() + (size_t)kStack * (t + 1));
+        threads[t].place = ks::begin_stack((void*)(top & ~(std::uintptr_t)15), start);
     }
     for (bool left = true; left;) {
         left = false;
@@ -148,7 +140,7 @@ template <typename F> void run_block(dim3 block, F body) {
             if (threads[t].done || threads[t].at_barrier || threads[t].waits_for) { left |= !threads[t].done; continue; }
             current = t;
             threadIdx = {t % block.x, t / block.x % block.y, t / block.x / block.y};
-            resume(threads[t]);
+            ks_switch(&scheduler, threads[t].place);
             left |= !threads[t].done;
             moved = true;
         }

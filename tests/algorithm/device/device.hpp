@@ -11,7 +11,6 @@
 #include <sys/mman.h>
 #include <tuple>
 #include <type_traits>
-#include <ucontext.h>
 
 #define __global__
 #define __device__
@@ -197,13 +196,20 @@ inline dim3 blockDim, gridDim;
 constexpr int warpSize = 32;
 inline char* dynamic_shared = nullptr;
 
+// Kernels are compiled fast rather than well; what runs at every meeting of threads is worth more.
+#pragma GCC push_options
+#pragma GCC optimize("O2")
+// Of the runner: a switch of stacks, and a stack that begins with a function.
+extern "C" void ks_switch(void** save, void* to);
+extern "C" void* begin_stack(void* top, void (*entry)());
+
 namespace device {
 // Type of a parameter, for use in decltype only.
 template <size_t I, typename R, typename... A> std::tuple_element_t<I, std::tuple<A...>> argument(R (*)(A...));
 enum Wait { kRunning, kBarrier, kWarp, kDone };
 enum Kind { kSync, kShuffle, kBallot, kCount };
 struct Fibre {
-    ucontext_t context;
+    void* place = nullptr;
     char* stack = nullptr;
     Wait wait = kDone;
     Kind kind = kSync;
@@ -213,20 +219,20 @@ struct Fibre {
     uint3 index;
 };
 inline Fibre fibres[1024];
-inline ucontext_t scheduler;
+inline void* scheduler;
 inline int current = -1, live = 0;
 inline void (*entry)(void*);
 inline void* entry_argument;
 constexpr size_t kStack = 96 * 1024;
 
 [[noreturn]] inline void fail(const char* what) { std::fprintf(stderr, "%s\n", what); std::fflush(stderr); std::_Exit(3); }
-inline void body() { entry(entry_argument); fibres[current].wait = kDone; }
 inline void yield(Wait wait) {
     if (current < 0) fail("a barrier in a kernel that was taken to have none");
     Fibre& own = fibres[current];
     own.wait = wait;
-    swapcontext(&own.context, &scheduler);
+    ks_switch(&own.place, scheduler);
 }
+inline void body() { entry(entry_argument); yield(kDone); }
 inline uint64_t meet(Kind kind, unsigned mask, uint64_t posted, int source) {
     Fibre& own = fibres[current];
     own.kind = kind; own.mask = mask; own.posted = posted; own.source = source;
@@ -274,9 +280,7 @@ inline void run_block(bool reversed) {
     for (int t = 0; t < live; ++t) {
         Fibre& own = fibres[t];
         if (!own.stack) own.stack = (char*)mmap(nullptr, kStack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        getcontext(&own.context);
-        own.context.uc_stack.ss_sp = own.stack; own.context.uc_stack.ss_size = kStack; own.context.uc_link = &scheduler;
-        makecontext(&own.context, body, 0);
+        own.place = begin_stack(own.stack + kStack, body);
         own.wait = kRunning;
         own.index = {t % blockDim.x, t / blockDim.x % blockDim.y, t / blockDim.x / blockDim.y};
     }
@@ -287,7 +291,7 @@ inline void run_block(bool reversed) {
             const int t = reversed ? live - 1 - step : step;
             if (fibres[t].wait != kRunning) continue;
             current = t; threadIdx = fibres[t].index; moved = true;
-            swapcontext(&scheduler, &fibres[t].context);
+            ks_switch(&scheduler, fibres[t].place);
         }
         current = -1;
         for (int warp = 0; warp * 32 < live; ++warp) moved = release_warp(warp) || moved;
@@ -344,6 +348,7 @@ template <typename T> inline T __shfl_sync(unsigned m, T v, int source, int widt
 template <typename T> inline T __shfl_xor_sync(unsigned m, T v, int x, int width = 32) { DEVICE_LANE; const int s = lane ^ x; return device_shuffle(m, v, s < base + width ? s : lane); }
 template <typename T> inline T __shfl_down_sync(unsigned m, T v, unsigned d, int width = 32) { DEVICE_LANE; const int s = lane + (int)d; return device_shuffle(m, v, s < base + width ? s : lane); }
 template <typename T> inline T __shfl_up_sync(unsigned m, T v, unsigned d, int width = 32) { DEVICE_LANE; const int s = lane - (int)d; return device_shuffle(m, v, s >= base ? s : lane); }
+#pragma GCC pop_options
 template <typename T> inline T warp_fold(unsigned m, T v, T (*f)(T, T)) {
     T total = v; bool first = true;
     for (int l = 0; l < 32; ++l) if ((m >> l) & 1u) { T o = device_shuffle(m, v, l); total = first ? o : f(total, o); first = false; }

@@ -8,6 +8,10 @@
 #include <string>
 #include <sys/mman.h>
 #include <vector>
+#include "ks_switch.h"
+
+// For the kernels, which are compiled without optimisation and on a header that may hold no assembler.
+extern "C" void* begin_stack(void* top, void (*entry)()) { return ks::begin_stack(top, entry); }
 
 static void read_all(void* to, size_t n) {
     for (char* p = (char*)to; n;) {

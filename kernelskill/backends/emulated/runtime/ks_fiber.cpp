@@ -1,66 +1,8 @@
-// Fibers: a switch of stack pointers, and pools of stacks.
+// Pools of stacks for fibers.
 #include <sys/mman.h>
 
-#include <algorithm>
-
 #include "ks_engine.h"
-
-#if defined(__x86_64__)
-asm(R"(.text
-.globl ks_switch
-.type ks_switch,@function
-ks_switch:
- pushq %rbp
- pushq %rbx
- pushq %r12
- pushq %r13
- pushq %r14
- pushq %r15
- movq %rsp,(%rdi)
- movq %rsi,%rsp
- popq %r15
- popq %r14
- popq %r13
- popq %r12
- popq %rbx
- popq %rbp
- ret
-.size ks_switch,.-ks_switch
-)");
-#elif defined(__aarch64__)
-asm(R"(.text
-.globl ks_switch
-ks_switch:
- sub sp,sp,#160
- stp x19,x20,[sp,#0]
- stp x21,x22,[sp,#16]
- stp x23,x24,[sp,#32]
- stp x25,x26,[sp,#48]
- stp x27,x28,[sp,#64]
- stp x29,x30,[sp,#80]
- stp d8,d9,[sp,#96]
- stp d10,d11,[sp,#112]
- stp d12,d13,[sp,#128]
- stp d14,d15,[sp,#144]
- mov x9,sp
- str x9,[x0]
- mov sp,x1
- ldp x19,x20,[sp,#0]
- ldp x21,x22,[sp,#16]
- ldp x23,x24,[sp,#32]
- ldp x25,x26,[sp,#48]
- ldp x27,x28,[sp,#64]
- ldp x29,x30,[sp,#80]
- ldp d8,d9,[sp,#96]
- ldp d10,d11,[sp,#112]
- ldp d12,d13,[sp,#128]
- ldp d14,d15,[sp,#144]
- add sp,sp,#160
- ret
-)");
-#else
-#error "the emulated device knows x86-64 and AArch64 processors"
-#endif
+#include "ks_switch.h"
 
 namespace ks {
 constexpr int kChunk = 64;
@@ -96,18 +38,7 @@ int FiberPool::take(void (*entry)()) {
   Fiber& fiber = fibers_[index];
   // Tops are staggered, so that equal frames of different fibers fall into different cache sets.
   uintptr_t top = ((uintptr_t)fiber.region + region_ - (size_t)(index % 61) * 192) & ~uintptr_t(15);
-#if defined(__x86_64__)
-  void** slot = (void**)top;
-  *--slot = nullptr;
-  *--slot = (void*)entry;
-  for (int i = 0; i < 6; i++) *--slot = nullptr;
-  fiber.stack_pointer = slot;
-#else
-  char* slot = (char*)top - 160;
-  std::fill(slot, slot + 160, 0);
-  ((void**)slot)[11] = (void*)entry;
-  fiber.stack_pointer = slot;
-#endif
+  fiber.stack_pointer = begin_stack((void*)top, entry);
   return index;
 }
 }  // namespace ks
