@@ -97,34 +97,14 @@ class Policy:
         focus = [focus_of(p, bottlenecks[p.base], (potentials or {}).get(p.base, {})) for p in proposals]
         expected = self._expected(proposals, rows, focus, rng)
         forecast = [(forecasts or {}).get(proposal.id) for proposal in proposals]
+        kept = [index for index, proposal in enumerate(proposals) if proposal.id in paid]
         if forecasts:
             expected = joined(expected, forecast)
             take = min(take, worthwhile(expected))
-        kept = [
-            index
-            for index, proposal in enumerate(proposals)
-            if proposal.id in paid and (not forecasts or is_worthwhile(expected, index))
-        ]
+            kept = [index for index in kept if is_worthwhile(expected, index)]
         draws = expected.draws + np.array([(shifts or {}).get(proposal.id, 0.0) for proposal in proposals])
         picks = [_with_paid(draw, choose(draw, proposals, take), kept, least_paid) for draw in draws]
-        chances = Counter(index for pick in picks[1:] for index in pick)
-        chosen = set(picks[0])
-        ranked = [
-            RankedProposal(
-                proposal=proposal.id,
-                steps=proposal.steps,
-                specialist=proposal.specialist,
-                features=tuple(float(value) for value in rows[index]),
-                mean=float(expected.means[index]),
-                deviation=float(expected.deviations[index]),
-                sampled=float(draws[0][index]),
-                chance=chances[index] / _CHANCE_DRAWS,
-                chosen=index in chosen,
-                origin=proposal.origin,
-                forecast=forecast[index],
-            )
-            for index, proposal in enumerate(proposals)
-        ]
+        ranked = _ranked(proposals, rows, expected, draws[0], picks, forecast)
         return sorted(ranked, key=lambda r: (not r.chosen, -r.sampled, r.proposal))
 
     def update(self, outcomes: Sequence[Experience]) -> None:
@@ -162,6 +142,35 @@ class Policy:
                 known[experience.id] = experience
         known.update({key: e for key, e in self._own.items() if e.evidence in self._kinds})
         return fit([*preferences(known.values()), *self._stated])
+
+
+def _ranked(
+    proposals: Sequence[Proposal],
+    rows: Array,
+    expected: Expected,
+    draw: Array,
+    picks: Sequence[Sequence[int]],
+    forecast: Sequence[float | None],
+) -> list[RankedProposal]:
+    """Return the proposals with what is known of each; the first of `picks` decides, the others give the chances."""
+    chances = Counter(index for pick in picks[1:] for index in pick)
+    chosen = set(picks[0])
+    return [
+        RankedProposal(
+            proposal=proposal.id,
+            steps=proposal.steps,
+            specialist=proposal.specialist,
+            features=tuple(float(value) for value in rows[index]),
+            mean=float(expected.means[index]),
+            deviation=float(expected.deviations[index]),
+            sampled=float(draw[index]),
+            chance=chances[index] / _CHANCE_DRAWS,
+            chosen=index in chosen,
+            origin=proposal.origin,
+            forecast=forecast[index],
+        )
+        for index, proposal in enumerate(proposals)
+    ]
 
 
 def choose(values: Array, proposals: Sequence[Proposal], take: int) -> list[int]:
