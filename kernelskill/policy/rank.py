@@ -101,7 +101,8 @@ class Policy:
         if forecasts:
             expected = joined(expected, forecast)
             take = min(take, worthwhile(expected))
-            kept = [index for index in kept if is_worthwhile(expected, index)]
+            # What cannot be traced, since it does not build say, is mended only if it is tried.
+            kept = [index for index in kept if forecast[index] is None or is_worthwhile(expected, index)]
         draws = expected.draws + np.array([(shifts or {}).get(proposal.id, 0.0) for proposal in proposals])
         picks = [_with_paid(draw, choose(draw, proposals, take), kept, least_paid) for draw in draws]
         ranked = _ranked(proposals, rows, expected, draws[0], picks, forecast)

@@ -130,13 +130,13 @@ def test_what_was_paid_for_is_tried_beside_the_best() -> None:
     )
     best = {r.proposal for r in rank(policy, slate)[:2]}
     assert sum(r.chosen for r in rank(policy, slate, paid=best, least_paid=2)) == 2
-    # Where a forecast puts it far behind, it is not looked at.
+    # Where a forecast puts it far behind, it is not looked at; where there is none, it is.
     gains = {p.id: -3.0 if p.id in worst else 1.5 for p in slate}
-    assert not any(
-        r.chosen
-        for r in rank(policy, slate, paid=worst, least_paid=2, forecasts=gains)
-        if r.proposal in worst
-    )
+    told = rank(policy, slate, paid=worst, least_paid=2, forecasts=gains)
+    assert not any(r.chosen for r in told if r.proposal in worst)
+    others = {key: gain for key, gain in gains.items() if key not in worst}
+    untold = rank(policy, slate, paid=worst, least_paid=2, forecasts=others)
+    assert sum(r.chosen for r in untold if r.proposal in worst) == 2
 
 
 def test_an_empty_slate_is_empty() -> None:
