@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -22,6 +23,7 @@ from kernelskill.source.unit import SourceUnit
 
 _ROOTS = ("sqrt", "sqrtf", "rsqrt", "rsqrtf")
 _STATEMENTS = ("expression_statement", "declaration", "return_statement")
+_WORD = re.compile(r"[A-Za-z_]\w*")
 _WHY_ZERO = "// Plus zero: of negative zero, the product with the root is positive."
 
 
@@ -243,7 +245,7 @@ def _write_quotient(unit: SourceUnit, quotient: Quotient, root: str, edits: Edit
 def _unused(types: ExpressionTypes, changes: list[_Change], texts: list[str]) -> list[Node]:
     """Return the declarations of variables that only the divisors read, which are gone."""
     unit, function = types.unit, types.function
-    written = {word for text in texts for word in text.replace("(", " ").replace(")", " ").split()}
+    written = {word for text in texts for word in _WORD.findall(text)}
     gone = [span_of(change.quotient.right) for change in changes]
     pending = list(dict.fromkeys(name for change in changes for name in change.quotient.via))
     kept = {

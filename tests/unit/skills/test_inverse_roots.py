@@ -110,6 +110,14 @@ def test_in_the_divisor(text: str, lines: list[str]) -> None:
             ],
         ),
         (
+            "float r = sqrtf(c);\nfloat q = sqrtf(r*2);\ny[0] = c / q + c / r;",
+            [
+                "const float inverse_root = rsqrtf(r*2);",
+                "const float inverse_root_2 = rsqrtf(c);",
+                "y[0] = c * inverse_root + c * inverse_root_2;",
+            ],
+        ),
+        (
             "float r = sqrtf(c), q = 1 / r;\ny[0] = q;",
             [ROOT.replace("x[0]", "c"), "float r = sqrtf(c), q = inverse_root;"],
         ),
