@@ -292,8 +292,21 @@ def _write_lines(unit: SourceUnit, beside: _Lines, unused: list[Node], edits: Ed
     elif statement in unused:
         edits.replace(statement, text)
     else:
-        later = statement.next_named_sibling
-        while later is not None and (later.type == "comment" or later in unused):
-            later = later.next_named_sibling
-        assert later is not None, "a later statement of the block divides"
+        _write_after(unit, statement, text, unused, edits)
+
+
+def _write_after(unit: SourceUnit, statement: Node, text: str, unused: list[Node], edits: EditSet) -> None:
+    """Insert lines below a statement, and its comment; a `#pragma` further down stays with its loop."""
+    line = unit.syntax.line_span(unit.line_of(statement.end_byte - 1))
+    rest = unit.text_of(Span(statement.end_byte, line.end)).rstrip()
+    if not rest.strip() or rest.lstrip().startswith("//"):
+        end = Span(statement.end_byte, statement.end_byte + len(rest.encode()))
+        edits.insert_after(end, f"\n{unit.indent_of(statement)}{text}")
+        return
+    later = statement.next_named_sibling
+    while later is not None and (later.type == "comment" or later in unused):
+        later = later.next_named_sibling
+    if later is not None and later.start_byte < line.end:
         edits.insert_line_before(later, text)
+    else:
+        edits.insert_after(statement, f"\n{unit.indent_of(statement)}{text}")

@@ -112,8 +112,8 @@ def test_in_the_divisor(text: str, lines: list[str]) -> None:
         (
             "float r = sqrtf(c);\nfloat q = sqrtf(r*2);\ny[0] = c / q + c / r;",
             [
-                "const float inverse_root = rsqrtf(r*2);",
                 "const float inverse_root_2 = rsqrtf(c);",
+                "const float inverse_root = rsqrtf(r*2);",
                 "y[0] = c * inverse_root + c * inverse_root_2;",
             ],
         ),
@@ -186,6 +186,26 @@ def test_device_functions_and_macros() -> None:
         "const float inverse_root_2 = rsqrtf(square);",
         "return m * inverse_root_2 * inverse_root_2 * inverse_root_2;",
     ]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("float r = sqrtf(c);  // root", "float r = sqrtf(c);  // root\n{root}"),
+        ("float r = sqrtf(c); float p = r;", "float r = sqrtf(c);\n{root} "),
+        ("float r = sqrtf(c); y[1] = r;", "float r = sqrtf(c); \n{root}\ny[1] = r;"),
+    ],
+)
+def test_a_pragma_stays_with_its_loop(before: str, after: str) -> None:
+    divisor = "p" if " p " in before else "r"
+    loop = "\n// all\n#pragma unroll 4\nfor (int i = 0; i < 4; ++i) y[i] += c / {} + r;"
+    candidate, context = Candidate.of("k.cu", {"k.cu": body(before + loop.format(divisor))}), context_for("f")
+    step = find_steps(candidate, LIBRARY.get(SKILL), LIBRARY, context)[0][0].step
+    result = apply_step(candidate, step, LIBRARY, context).candidate.source
+    expected = after.format(root=ROOT.replace("x[0]", "c")) + loop.format(divisor).replace(
+        f"/ {divisor}", "* inverse_root"
+    )
+    assert result == body(expected)
 
 
 def test_members_of_records() -> None:
