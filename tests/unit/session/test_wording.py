@@ -63,6 +63,7 @@ def understood(text: str) -> list[str]:
         ("peel the borders", ["prefer inner points 1"]),
         ("skip border tests", ["prefer border tests 1"]),
         ("no boundary checks", ["prefer border tests 1"]),
+        ("no prefix sums, please", ["ban running sums"]),
         ("use fma", ["prefer fused multiply-add 1"]),
         ("split the reduction", ["prefer split reductions 1"]),
         ("double buffer it", ["prefer prefetching 1"]),
