@@ -22,7 +22,9 @@ def run(chat: ChatContext, values: Values) -> Reply:
     """Show a slate."""
     found = chat.session.steering.proposals(values.number("round"))
     if not found:
-        return reply(Offers(proposals=()), Say("nothing could be offered in that round; /offers 1 shows the first"))
+        return reply(
+            Offers(proposals=()), Say("nothing could be offered in that round; /offers 1 shows the first")
+        )
     shown = found if values.has("--all") else found[:SHOWN]
     tones: list[Tone] = ["plain" if proposal.chosen else "dim" for proposal in shown]
     table = rows(
