@@ -69,27 +69,37 @@ template <int N> static inline void load_matrix_store(Thread& t, uint64_t addres
   ks_meet(t, 0xffffffffu, 0, site);
 }
 
-// wmma leaves the layout of fragments open. Here a lane holds consecutive elements of the matrix, row by row.
-template <class T, int Rows, int Columns, bool RowMajor, class Place> static inline uint64_t wmma_place(uint32_t element, uint32_t stride, Place base) {
-  uint32_t row = element / Columns, column = element % Columns;
-  return (uint64_t)base + (uint64_t)(RowMajor ? row * stride + column : column * stride + row) * sizeof(T);
+// wmma leaves the layout of fragments open. Here it is as the hardware has it, so that accesses are what they are there:
+// eight lanes along the slow dimension, four along the fast one, each with Group neighbours, and that over and over.
+template <int Slow, int Fast, int Group> struct WmmaLayout {
+  static constexpr int down = Slow / 8;
+  static inline int lane(int slow, int fast) { return slow % 8 * 4 + fast / Group % 4; }
+  static inline int index(int slow, int fast) { return (fast / (4 * Group) * down + slow / 8) * Group + fast % Group; }
+  static inline int slow(int lane, int index) { return index / Group % down * 8 + lane / 4; }
+  static inline int fast(int lane, int index) { return index / Group / down * 4 * Group + lane % 4 * Group + index % Group; }
+};
+// Where an element of a lane lies; `Strided`: neighbours along the fast dimension are neighbours in memory.
+template <class T, class Layout, bool Strided, class Place>
+static inline uint64_t wmma_place(const Thread& t, uint32_t index, uint32_t stride, Place base) {
+  uint32_t slow = Layout::slow(t.lane, index), fast = Layout::fast(t.lane, index);
+  return (uint64_t)base + (uint64_t)(Strided ? slow * stride + fast : fast * stride + slow) * sizeof(T);
 }
 template <class E> static inline double wmma_element(const uint32_t* registers, int index) {
   return E::get(registers[index / E::per], index % E::per);
 }
-// Every lane has `n` elements of A and B; C and D are `m` elements of M x N.
-template <class EA, class EB, int M, int N, int K>
+// A and B lie as they were loaded: their fast dimension is the one that was contiguous in memory.
+template <class EA, class EB, int M, int N, int K, class LA, bool ARows, class LB, bool BRows, class LC>
 static inline void wmma_sums(Thread& t, const uint32_t* a, const uint32_t* b, double* sums, int32_t site) {
   const uint32_t* mine[2] = {a, b};
   const uint64_t* frame = ks_meet(t, 0xffffffffu, (uint64_t)mine, site);
-  constexpr int count = M * N / 32, in_a = M * K / 32, in_b = K * N / 32;
+  constexpr int count = M * N / 32;
   for (int j = 0; j < count; j++) {
-    int id = (int)t.lane * count + j, row = id / N, column = id % N;
+    int row = LC::slow(t.lane, j), column = LC::fast(t.lane, j);
     for (int k = 0; k < K; k++) {
-      int x = row * K + k, y = k * N + column;
-      const uint32_t* left = ((const uint32_t* const*)frame[x / in_a])[0];
-      const uint32_t* right = ((const uint32_t* const*)frame[y / in_b])[1];
-      sums[j] += wmma_element<EA>(left, x % in_a) * wmma_element<EB>(right, y % in_b);
+      int as = ARows ? row : k, af = ARows ? k : row, bs = BRows ? k : column, bf = BRows ? column : k;
+      const uint32_t* left = ((const uint32_t* const*)frame[LA::lane(as, af)])[0];
+      const uint32_t* right = ((const uint32_t* const*)frame[LB::lane(bs, bf)])[1];
+      sums[j] += wmma_element<EA>(left, LA::index(as, af)) * wmma_element<EB>(right, LB::index(bs, bf));
     }
   }
   ks_meet(t, 0xffffffffu, 0, site);

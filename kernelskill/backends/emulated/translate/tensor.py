@@ -135,70 +135,114 @@ def wmma(tr: FunctionTranslator, op: Op) -> str:
     return _wmma_multiply(tr, op)
 
 
-def _fragment(op: Op, shape: Shape) -> tuple[int, int]:
-    """Return rows and columns of the matrix that a load or store names."""
-    sizes = {
-        "a": (shape.m, shape.k),
-        "b": (shape.k, shape.n),
-        "c": (shape.m, shape.n),
-        "d": (shape.m, shape.n),
-    }
-    rows, columns = op.choice(sizes)
-    return rows, columns
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How the lanes of a warp hold a matrix; the fast dimension is that of neighbours in memory."""
+
+    slow: int
+    fast: int
+    group: int
+    """Neighbours that a lane holds, and moves together."""
+
+    @property
+    def text(self) -> str:
+        """Its type in the generated code."""
+        return f"ks::WmmaLayout<{self.slow}, {self.fast}, {self.group}>"
+
+    @property
+    def count(self) -> int:
+        """Elements of a lane."""
+        return self.slow * self.fast // 32
 
 
-def _wmma_access(
-    tr: FunctionTranslator, op: Op, kind: str, stride: Operand | None, place: Operand
-) -> tuple[str, int]:
-    """Return code that sets `p_` to the place of element `j_`, and the elements of a lane."""
+def _layout(op: Op, shape: Shape, part: str, kind: str, rows: bool) -> Layout:
+    """Return how a warp holds one matrix of a product.
+
+    Args:
+        op: The instruction, for its refusal.
+        shape: Of the product.
+        part: `a`, `b`, `c` or `d`.
+        kind: Type of the elements.
+        rows: Whether rows are contiguous in memory; sums are held by rows in any case.
+    """
+    size_of_part = {"a": (shape.m, shape.k), "b": (shape.k, shape.n)}.get(part, (shape.m, shape.n))
+    slow, fast = size_of_part if rows or part in "cd" else size_of_part[::-1]
+    group = 2 if part in "cd" else max(1, 4 // size(kind))
+    while group > 1 and fast % (4 * group):
+        group //= 2
+    if slow % 8 or fast % (4 * group):
+        raise op.unsupported("shape")
+    return Layout(slow, fast, group)
+
+
+@dataclass(frozen=True, slots=True)
+class _Moved:
+    """What a load or store of a fragment moves."""
+
+    layout: Layout
+    together: int
+    """Neighbours that one access moves."""
+    place: str
+    """Checked address of the access that begins with element `j_`."""
+
+
+def _moved(tr: FunctionTranslator, op: Op, kind: str, stride: Operand | None, place: Operand) -> _Moved:
     shape = Shape.of(op)
-    rows, columns = _fragment(op, shape)
+    part = op.choice({"a": "a", "b": "b", "c": "c", "d": "d"})
     row_major = op.has("row")
-    leading = tr.value(stride, "u32") if stride is not None else f"{columns if row_major else rows}u"
-    bytes_ = size(kind)
-    checked = access(tr, op, place, bytes_, "write" if op.has("store") else "read")
+    layout = _layout(op, shape, part, kind, row_major)
+    strided = row_major or part in "ab"
+    # Sums that are stored by columns have no neighbours; groups that fill no register are taken apart too.
+    together = layout.group if strided and (part in "cd" or layout.group * size(kind) == 4) else 1
+    leading = tr.value(stride, "u32") if stride is not None else f"{layout.fast if strided else layout.slow}u"
+    checked = access(tr, op, place, size(kind) * together, "write" if op.has("store") else "read")
     address = tr.address(place)
-    count = rows * columns // 32
-    where = (
-        f"ks::wmma_place<{CPP[kind]}, {rows}, {columns}, {'true' if row_major else 'false'}>"
-        f"(t.lane * {count} + j_, {leading}, {address})"
-    )
-    return checked.replace(f"(t, {address}, ", f"(t, {where}, ", 1), count
+    flag = "true" if strided else "false"
+    where = f"ks::wmma_place<{CPP[kind]}, {layout.text}, {flag}>(t, j_, {leading}, {address})"
+    return _Moved(layout, together, checked.replace(f"(t, {address}, ", f"(t, {where}, ", 1))
 
 
 def _wmma_load(tr: FunctionTranslator, op: Op) -> str:
-    kind = op.type
+    kind, bits_ = op.type, 8 * size(op.type)
     stride = op.operand(2) if len(op.operands) > 2 else None
-    place, count = _wmma_access(tr, op, kind, stride, op.operand(1))
+    moved = _moved(tr, op, kind, stride, op.operand(1))
+    count, together, place = moved.layout.count, moved.together, moved.place
     targets = tr.elements(op.operand(0))
-    if kind in ("f64", "f32", "s32"):
-        value = "uint64_t" if kind == "f64" else "uint32_t"
-        loop = f"{value} v_[{count}]; for (unsigned j_ = 0; j_ < {count}; j_++) v_[j_] = ks::get<{value}>({place}, 0);"
-        held = "u64" if kind == "f64" else "u32"
-        sets = " ".join(tr.assign(x, held, f"v_[{n}]") for n, x in enumerate(targets) if n < count)
-        return f"{{ {loop} ks::ks_meet(t, 0xffffffffu, 0, {tr.site()}); {sets} }}"
-    room, bits_ = max(count * size(kind) // 4, len(targets)), 8 * size(kind)
+    wide = bits_ == 64
+    room = count if wide else max(count * bits_ // 32, len(targets))
+    held = "uint64_t" if wide else "uint32_t"
+    unit = {8: "uint8_t", 16: "uint16_t", 32: "uint32_t", 64: "uint64_t"}[bits_]
+    kept = f"v_[j_ + i_] = ks::get<{unit}>(a_, i_);"
+    if bits_ < 32:
+        kept = f"v_[(j_ + i_) * {bits_} / 32] |= (uint32_t)ks::get<{unit}>(a_, i_) << ((j_ + i_) * {bits_} % 32);"
     loop = (
-        f"uint32_t v_[{room}] = {{0}}; for (unsigned j_ = 0; j_ < {count}; j_++) "
-        f"v_[j_ * {bits_} / 32] |= (uint32_t)ks::get<{'uint16_t' if bits_ == 16 else 'uint8_t'}>({place}, 0) "
-        f"<< (j_ * {bits_} % 32);"
+        f"{held} v_[{room}] = {{0}}; for (unsigned j_ = 0; j_ < {count}; j_ += {together}) {{ "
+        f"const uint8_t* a_ = {place}; for (unsigned i_ = 0; i_ < {together}; i_++) {kept} }}"
     )
-    if bits_ == 32:
-        loop = f"uint32_t v_[{room}] = {{0}}; for (unsigned j_ = 0; j_ < {count}; j_++) v_[j_] = ks::get<uint32_t>({place}, 0);"
-    sets = " ".join(tr.assign(x, "u32", f"v_[{n}]") for n, x in enumerate(targets))
+    sets = " ".join(
+        tr.assign(x, "u64" if wide else "u32", f"v_[{n}]") for n, x in enumerate(targets) if n < room
+    )
     return f"{{ {loop} ks::ks_meet(t, 0xffffffffu, 0, {tr.site()}); {sets} }}"
 
 
 def _wmma_store(tr: FunctionTranslator, op: Op) -> str:
     kind = op.type
     stride = op.operand(2) if len(op.operands) > 2 else None
-    place, count = _wmma_access(tr, op, kind, stride, op.operand(0))
+    moved = _moved(tr, op, kind, stride, op.operand(0))
+    count, together = moved.layout.count, moved.together
     values = tr.elements(op.operand(1))
     if kind == "f16":
         array = _registers(tr, op.operand(1), "v_", max(len(values), count // 2))
-        return f"{{ {array} for (unsigned j_ = 0; j_ < {count}; j_++) ks::put<uint16_t>({place}, 0, (uint16_t)(v_[j_ / 2] >> 16 * (j_ % 2))); }}"
-    listed = ", ".join(tr.value(x, kind) for x in values)
-    return f"{{ {CPP[kind]} v_[{count}] = {{{listed}}}; for (unsigned j_ = 0; j_ < {count}; j_++) ks::put<{CPP[kind]}>({place}, 0, v_[j_]); }}"
+        put = "ks::put<uint16_t>(a_, i_, (uint16_t)(v_[(j_ + i_) / 2] >> 16 * ((j_ + i_) % 2)));"
+    else:
+        listed = ", ".join(tr.value(x, kind) for x in values)
+        array = f"{CPP[kind]} v_[{count}] = {{{listed}}};"
+        put = f"ks::put<{CPP[kind]}>(a_, i_, v_[j_ + i_]);"
+    loop = (
+        f"for (unsigned j_ = 0; j_ < {count}; j_ += {together}) {{ uint8_t* a_ = {moved.place}; "
+        f"for (unsigned i_ = 0; i_ < {together}; i_++) {put} }}"
+    )
+    return f"{{ {array} {loop} }}"
 
 
 def _wmma_multiply(tr: FunctionTranslator, op: Op) -> str:
@@ -210,13 +254,18 @@ def _wmma_multiply(tr: FunctionTranslator, op: Op) -> str:
         result, left, right, added = types
     else:
         raise op.unsupported()
-    if left not in _ELEMENT or right not in _ELEMENT:
+    layouts = [part == "row" for part in op.modifiers if part in ("row", "col")]
+    if left not in _ELEMENT or right not in _ELEMENT or len(layouts) != 2:
         raise op.unsupported()
     room = 16
     a, b = _registers(tr, op.operand(1), "a_", room), _registers(tr, op.operand(2), "b_", room)
+    sides = []
+    for part, kind, rows in (("a", left, layouts[0]), ("b", right, layouts[1])):
+        sides += [_layout(op, shape, part, kind, rows).text, "true" if rows else "false"]
+    sums = _layout(op, shape, "d", result, True).text
     call = (
-        f"ks::wmma_sums<{_ELEMENT[left]}, {_ELEMENT[right]}, {shape.m}, {shape.n}, {shape.k}>"
-        f"(t, a_, b_, s_, {tr.site()});"
+        f"ks::wmma_sums<{_ELEMENT[left]}, {_ELEMENT[right]}, {shape.m}, {shape.n}, {shape.k}, "
+        f"{', '.join(sides)}, {sums}>(t, a_, b_, s_, {tr.site()});"
     )
     before = _sums_in(tr, op.operand(3), added)
     after = _sums_out(tr, op.operand(0), result, op.has("satfinite"))
