@@ -21,19 +21,17 @@ class SplitOverBlocks:
     def options(self, plan: Plan) -> tuple[Option, ...]:
         by_columns = any(group.by_columns for group in groups_of(without_running(plan.algorithm)))
         # Where results lie side by side, so do the elements that use them: rows are as short as results are few.
-        shapes = "16x16 32x8 1x256 8x32" if by_columns else "1x256 16x16 32x8 8x32"
+        shapes = "16x16 32x8 1x256" if by_columns else "1x256 8x32 16x16"
         offered: tuple[Option, ...] = (
-            Option(
-                "blocks", ("2048", "1024", "4096", "528"), "blocks that are aimed at for all results together"
-            ),
-            Option("threads", ("256", "512", "128"), "threads of a block that shares a result"),
+            Option("blocks", ("2048", "1024", "4096"), "blocks that are aimed at for all results together"),
+            Option("threads", ("256", "512"), "threads of a block that shares a result"),
             Option(
                 "shape", tuple(shapes.split()), "threads where elements stand by themselves: rows x columns"
             ),
-            Option("vector", ("4", "2", "8"), "neighbouring elements of a thread there"),
+            Option("vector", ("4", "8"), "neighbouring elements of a thread there"),
         )
         if by_columns:
-            offered += (Option("columns", ("32", "16", "8"), "neighbouring results of a block"),)
+            offered += (Option("columns", ("32", "8"), "neighbouring results of a block"),)
         return first_that_fits(self, plan, offered)
 
     def apply(self, plan: Plan, values: Mapping[str, str]) -> Plan:
