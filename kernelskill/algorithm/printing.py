@@ -77,7 +77,8 @@ def _simple(expression: Expression, leaf: Leaf | None) -> tuple[str, int]:
         case Load():
             return f"{expression.buffer}[{show(expression.index, leaf)}]", _ATOM
         case Unary():
-            return f"{expression.op}{show(expression.operand, leaf, _UNARY + 1)}", _UNARY
+            narrowed = _narrowed(expression.operand, expression.type, leaf)
+            return f"{expression.op}{narrowed or show(expression.operand, leaf, _UNARY + 1)}", _UNARY
         case Call():
             listed = ", ".join(show(argument, leaf) for argument in expression.arguments)
             return f"{expression.function}({listed})", _ATOM
@@ -115,13 +116,22 @@ def _unsigned_sides(node: Binary, leaf: Leaf | None, left: str, right: str) -> t
     sides = [left, right]
     is_shift = node.op in ("<<", ">>")
     operands = (node.left,) if is_shift else (node.left, node.right)
+    narrowed = [_narrowed(operand, node.kind, leaf) for operand in operands]
+    sides[: len(operands)] = [text or side for text, side in zip(narrowed, sides, strict=False)]
     for position, operand in enumerate(operands):
         if isinstance(operand, Poly) and (not operand.terms or not any(m for m, _ in operand.terms)):
             sides[position] += _UNSIGNED_SUFFIXES[node.kind]
             return sides[0], sides[1]
+    if all(narrowed):
+        return sides[0], sides[1]
     if not any(operand.type == node.kind and not isinstance(operand, Poly) for operand in operands):
         sides[0] = f"({cuda_name(node.kind)}){show(node.left, leaf, _UNARY + 1)}"
     return sides[0], sides[1]
+
+
+def _narrowed(operand: Expression, kind: str, leaf: Leaf | None) -> str | None:
+    """Return an operand as it is converted to an unsigned type, where it is declared wider than it was."""
+    return leaf(Cast(kind, operand)) if leaf is not None and kind == "unsigned" else None
 
 
 def _poly(node: Poly, leaf: Leaf | None) -> tuple[str, int]:

@@ -109,6 +109,11 @@ BODIES = {
     "mixed precision": f"{ROWS} double sum = 0.0; for (int k = 0; k < m; ++k) sum += a[i * m + k] * 0.1; out[i] = sum;",
     # Arithmetic that wraps on purpose.
     "hashes": f"{ROWS} unsigned h = i * 2654435761u; h ^= h >> 13; h *= 0x5bd1e995u; out[i] = a[h % n] + (h >> 8) * (1.0f / 16777216.0f);",
+    # The same in 32 bits beside indices in 64: what is declared wider is narrowed before it can wrap.
+    "hashes beside wide indices": """size_t at = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
+        unsigned id = blockIdx.x * blockDim.x + threadIdx.x; if (at >= n) return;
+        unsigned h = (id + 1) * 2654435761u ^ (unsigned)m;
+        out[at] = a[at] + (h == (2654435761u ^ (unsigned)m) ? 3.0f : 0.0f) + (-id) / 3u % 1000u + (id * 2654435761u >> 9) % 100u + (float)(-id - 2u);""",
 }
 
 

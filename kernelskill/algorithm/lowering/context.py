@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
 from kernelskill.algorithm.access import Footprint, footprint
-from kernelskill.algorithm.expression import Expression, Load, Sym, walk
+from kernelskill.algorithm.expression import Binary, Cast, Expression, Load, Poly, Select, Sym, Unary, walk
 from kernelskill.algorithm.integers import add, constant
 from kernelskill.algorithm.lowering.text import Names, Writer, capital
 from kernelskill.algorithm.model import Algorithm, Axis
@@ -207,7 +207,30 @@ class Context:
             return self.tile_text(expression)
         if isinstance(expression, Sym) and expression.name.endswith("@offset"):
             return self._offset_text(expression.name.removesuffix("@offset"))
+        if isinstance(expression, Cast) and expression.kind == "unsigned" and self.index_type == "long long":
+            wide = self._is_declared_wide(expression.operand)
+            return f"unsigned({self.show(expression.operand)})" if wide else None
         return None
+
+    def _is_declared_wide(self, expression: Expression) -> bool:
+        """Whether an operand of 32 bits is printed in names that are declared with 64: it must be narrowed to wrap."""
+        if expression in self.values and not isinstance(expression, Poly | Sym):
+            return False  # held in a variable of its own type
+        match expression:
+            case Sym():
+                return expression.name in self.axes or expression.name in self.algorithm.ranges
+            case Poly():
+                return any(
+                    self._is_declared_wide(atom) for monomial, _ in expression.terms for atom in monomial
+                )
+            case Unary():
+                return self._is_declared_wide(expression.operand)
+            case Select():
+                return any(map(self._is_declared_wide, (expression.first, expression.second)))
+            case Binary():
+                sides = (expression.left, expression.right)
+                return expression.kind != "unsigned" and any(map(self._is_declared_wide, sides))
+        return False
 
     def _offset_text(self, name: str) -> str:
         if name in self.axes:
