@@ -65,7 +65,7 @@ def read_scan_loop(unit: SourceUnit, kernel: KernelDef, context: SkillContext) -
     shared = program.loops[0]
     scan, loop = shared.scan, shared.loop
     assert scan is not None
-    _check_loop(shared, scan)
+    _check_loop(shared)
     statements = [node for node in named(kernel.body) if node.type != "comment"] if kernel.body else []
     if loop.node not in statements:
         raise SkillRefused("its loop stands inside another statement")
@@ -77,9 +77,9 @@ def read_scan_loop(unit: SourceUnit, kernel: KernelDef, context: SkillContext) -
     return ScanLoop(program, entry, shared, scan, before, after, index)
 
 
-def _check_loop(shared: SharedLoop, scan: Scan) -> None:
+def _check_loop(shared: SharedLoop) -> None:
     loop = shared.loop
-    if shared.overlaps or shared.accumulators or scan.packs is not None:
+    if shared.overlaps or shared.accumulators:
         raise SkillRefused("turns of its loop may touch what others do, or it carries more than the sum")
     if shared.step != 1 or loop.comparison != "<" or loop.start is None or loop.bound is None:
         raise SkillRefused("its loop does not count up by one to an end")
