@@ -78,7 +78,7 @@ class Terminal:
         """Wait for something that isn't shown; what is shown meanwhile is taken, or the chat would stand still."""
 
         def has_come() -> bool:
-            self.child.expect(pexpect.TIMEOUT, timeout=0.02)
+            self.child.expect(pexpect.TIMEOUT, timeout=0.1)
             return sign()
 
         until(has_come, seconds, f"{what} never came: {self.transcript}{plain(self.child.buffer)}")

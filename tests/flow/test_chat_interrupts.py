@@ -22,7 +22,7 @@ from tests.flow.processes import adopt_orphans, descendants, no_descendants_left
 from tests.flow.small_task import KERNEL, evaluation_files, kinds, write_task
 from tests.flow.test_chat import EDITED, SETTINGS
 from tests.flow.test_chat_pipes import STAGES, piped
-from tests.llm.asking import serving
+from tests.llm.asking import Server, serving
 
 pytestmark = pytest.mark.slow
 SAMPLE = {("a model is asked", "twice")}
@@ -44,7 +44,9 @@ def told(kind: str) -> Sign:
     """The run has told of something of a kind since the line was typed."""
 
     def found(_chat: Terminal, run: Path, known: int) -> bool:
-        return kind in kinds(run)[known:]
+        log = run / "events.jsonl"
+        lines = log.read_bytes().splitlines() if log.is_file() else []
+        return any(f'"kind":"{kind}"'.encode() in line for line in lines[known:])
 
     return found
 
@@ -97,7 +99,7 @@ def begun(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def work(request: pytest.FixtureRequest, tmp_path: Path, moment: Moment, slow_model: str) -> Path:
+def work(request: pytest.FixtureRequest, tmp_path: Path, moment: Moment) -> Path:
     """A folder to work in, with a kernel and an edit that nobody has built before."""
     work = tmp_path / "work"
     if moment.begins == "begun":
@@ -119,11 +121,16 @@ def ending() -> Iterator[ExitStack]:
 
 
 @pytest.fixture(scope="module")
-def slow_model() -> Iterator[str]:
-    """How a model is spelled that thinks for some seconds before it says anything."""
-    with serving() as server:
+def server() -> Iterator[Server]:
+    with serving() as found:
         adopt_orphans()  # but for the server
-        yield f"openai:m@{server.scenario('ok=3')}/v1"
+        yield found
+
+
+@pytest.fixture
+def slow_model(server: Server, how: str) -> str:
+    """How a model is spelled that thinks for some seconds, or until nobody waits any more."""
+    return f"openai:m@{server.scenario('ok=3' if how == 'once' else 'ok=60')}/v1"
 
 
 def opened(work: Path, moment: Moment, model: str) -> Terminal:
