@@ -14,6 +14,7 @@ from kernelskill.schema.task import Role, Task
 
 _PASSES = {Role.INPUT: 1, Role.OUTPUT: 1, Role.INOUT: 2, Role.SCRATCH: 0}
 """How often any kernel must move an array of a role."""
+_READ = (Role.INPUT, Role.INOUT)
 
 
 def plan_facts(plan: LaunchPlan | Unrecordable, *, directly: bool) -> dict[str, object]:
@@ -41,6 +42,7 @@ def _shape(task: Task, protocol: CheckProtocol, position: int) -> CaseShape:
         buffers=bundle.buffers,
         scalars=bundle.scalars,
         least_bytes=sum(size * _PASSES[task.roles[name]] for name, size in bundle.buffers.items()),
+        least_reads=sum(size for name, size in bundle.buffers.items() if task.roles[name] in _READ),
     )
 
 

@@ -16,7 +16,7 @@ from kernelskill.policy.rank import Policy
 from kernelskill.runs import RunFolder, StopFlag, fold
 from kernelskill.schema.candidate import Candidate
 from kernelskill.schema.chat_event import Remeasured
-from kernelskill.schema.evaluation import Depth, Evaluation, Request
+from kernelskill.schema.evaluation import CaseShape, Depth, Evaluation, Request
 from kernelskill.schema.event import Answered, Asked, Evaluated, Judged, ModelFailed, Searched
 from kernelskill.schema.proposal import Proposal
 from kernelskill.schema.run import Budget, Member, Spend
@@ -57,8 +57,8 @@ class RoundContext:
     prompts: PromptLibrary = field(default_factory=lambda: PromptLibrary([]))
     noise: dict[int, float] = field(default_factory=dict)
     """Case index to the half-width that the original showed against itself."""
-    buffer_bytes: dict[int, int] = field(default_factory=dict)
-    """Case index to the bytes of all buffers; the least a kernel moves where no cost is given."""
+    shapes: dict[int, CaseShape] = field(default_factory=dict)
+    """Case index to the sizes of its buffers; the least that a kernel moves where no cost is given."""
     stop: StopFlag = field(default_factory=StopFlag)
     started_s: float = 0.0
     """Clock reading when this attempt began."""

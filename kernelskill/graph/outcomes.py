@@ -37,7 +37,7 @@ def rooflines(context: RoundContext, evaluation: Evaluation) -> tuple[Roofline, 
     """Return where each timed case of an evaluation stands under the ceilings."""
     cases = {case.index: case for case in context.task.timed_cases}
     return tuple(
-        roofline(cases[t.case], None, context.buffer_bytes.get(t.case), t, context.evaluator.gpu)
+        roofline(cases[t.case], None, context.shapes.get(t.case), t, context.evaluator.gpu)
         for t in evaluation.timings
         if t.case in cases
     )

@@ -18,6 +18,7 @@ FMA_FP64 = "FMA fp64"
 WARP_PRODUCTS = "tensor fp16, warp products"
 GROUP_PRODUCTS = "tensor fp16, warp group products"
 LAUNCH = "launch after launch"
+_STREAM = re.compile(r"stream (\d+):(\d+)")
 _DRIVER_FILE = Path("/proc/driver/nvidia/version")
 _DRIVER_VERSION = re.compile(r"\s(\d+\.\d+(?:\.\d+)*)\s")
 _BY_GROUPS = ("sm_90", "sm_100", "sm_103")
@@ -84,4 +85,17 @@ def with_ceilings(gpu: Gpu, ceilings: Ceilings | None) -> Gpu:
     needed = ("copy_bytes_per_s", "fp32_flops_per_s")
     if not all(field in measured for field in needed):
         return gpu  # a roof made of both would be called measured and be neither
-    return gpu.model_copy(update=measured | {"ceilings": "measured"})
+    return gpu.model_copy(
+        update=measured | {"ceilings": "measured", "stream_bytes_per_s": _mixes(gpu, ceilings)}
+    )
+
+
+def _mixes(gpu: Gpu, ceilings: Ceilings) -> tuple[tuple[float, float], ...]:
+    """Return the measured streams: share of reads and rate; rates far above the peak are not believed."""
+    found = {}
+    for rate in ceilings.rates:
+        match = _STREAM.fullmatch(rate.name)
+        if match and 0 < rate.value <= _PLAUSIBLE * gpu.dram_bytes_per_s:
+            reads, writes = map(int, match.groups())
+            found[reads / (reads + writes)] = rate.value
+    return tuple(sorted(found.items()))

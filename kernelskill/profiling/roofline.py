@@ -5,26 +5,28 @@ from __future__ import annotations
 from typing import Literal
 
 from kernelskill.schema.device import Gpu
-from kernelskill.schema.evaluation import Timing
+from kernelskill.schema.evaluation import CaseShape, Timing
 from kernelskill.schema.profile import Roofline
 from kernelskill.schema.task import Case, Cost
 
 
-def roofline(case: Case, cost: Cost | None, buffer_bytes: float | None, timing: Timing, gpu: Gpu) -> Roofline:
+def roofline(case: Case, cost: Cost | None, shape: CaseShape | None, timing: Timing, gpu: Gpu) -> Roofline:
     """Return where a timing stands.
 
     Args:
         case: The timed case; its own cost is used where `cost` is None.
         cost: The user's count of the least work, or None.
-        buffer_bytes: Unique bytes of the buffers that must be read or written, in-out counted twice;
-            used where the user counted no bytes. None where they are unknown.
+        shape: Sizes of the buffers: they tell the mix of reads and writes, and the bytes where the user counted
+            none. None where they are unknown.
         timing: Samples of the case.
-        gpu: The GPU. The memory ceiling is the rate of a streaming copy, not the vendor's peak.
+        gpu: The GPU. The memory ceiling is the rate of a stream with the same mix, not the vendor's peak.
     """
     counted = cost or case.cost or Cost()
+    buffer_bytes = None if shape is None else shape.least_bytes
     least_bytes = counted.bytes if counted.bytes is not None else buffer_bytes
+    stream = gpu.stream_rate(None if shape is None else shape.read_share)
     time_ms = timing.median_ms
-    memory_ms = None if least_bytes is None else least_bytes / gpu.copy_bytes_per_s * 1e3
+    memory_ms = None if least_bytes is None else least_bytes / stream * 1e3
     compute_ms = None if counted.flops is None else counted.flops / gpu.fp32_flops_per_s * 1e3
     floors = [floor for floor in (memory_ms, compute_ms) if floor is not None]
     floor_ms = max(floors) if floors else None
@@ -38,7 +40,7 @@ def roofline(case: Case, cost: Cost | None, buffer_bytes: float | None, timing: 
         fraction=None if floor_ms is None or time_ms <= 0 else floor_ms / time_ms,
         bytes_per_s=_rate(least_bytes, time_ms),
         flops_per_s=_rate(counted.flops, time_ms),
-        ceiling_bytes_per_s=gpu.copy_bytes_per_s,
+        ceiling_bytes_per_s=stream,
         ceiling_flops_per_s=gpu.fp32_flops_per_s,
         ceilings=gpu.ceilings,
         source=_source(counted, buffer_bytes),

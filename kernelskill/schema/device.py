@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Literal
 
 from kernelskill.schema.base import Record
@@ -43,6 +44,24 @@ class Gpu(Record):
     source: str = ""
     ceilings: Literal["data sheet", "measured"] = "data sheet"
     """Where the rates come from: the tables, or `kernelskill ceilings` on this very GPU."""
+    stream_bytes_per_s: tuple[tuple[float, float], ...] = ()
+    """Measured rates of streams: share of reads, 0 to 1 and ascending, with bytes a second."""
+
+    def stream_rate(self, read_share: float | None) -> float:
+        """Return the rate of a stream that reads a share of its bytes and writes the rest.
+
+        Between two measured mixes the time of a byte is taken to change evenly. Without measured mixes, or where
+        the share is unknown, it is the rate of a copy.
+        """
+        mixes = self.stream_bytes_per_s
+        if read_share is None or not mixes:
+            return self.copy_bytes_per_s
+        share = min(max(read_share, mixes[0][0]), mixes[-1][0])
+        for (low, slow), (high, fast) in itertools.pairwise(mixes):
+            if low <= share <= high:
+                part = (share - low) / (high - low)
+                return 1.0 / ((1.0 - part) / slow + part / fast)
+        return mixes[0][1]
 
 
 class Ceiling(Record):

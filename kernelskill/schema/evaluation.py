@@ -114,6 +114,15 @@ class CaseShape(Record):
     """Scalar parameter name to value; `hex:` and little-endian bytes where JSON has no such number."""
     least_bytes: int
     """Bytes that any kernel must move: inputs and outputs once, in-out twice, scratch never."""
+    least_reads: int | None = None
+    """Those of them that are read; None where an older record does not tell."""
+
+    @property
+    def read_share(self) -> float | None:
+        """Share of the least bytes that is read, 0 to 1; None where it is unknown."""
+        return (
+            None if self.least_reads is None or not self.least_bytes else self.least_reads / self.least_bytes
+        )
 
 
 DEVICE_STAGES = ("check", "sanitize", "time", "review", "profile")

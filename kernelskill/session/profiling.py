@@ -187,5 +187,5 @@ def _standing(evaluator: Evaluator, loaded: LoadedTask, evaluation: Evaluation) 
     timing = evaluation.timing(case.index)
     if timing is None:
         return None
-    least = next((shape.least_bytes for shape in evaluation.shapes if shape.case == case.index), None)
-    return roofline(case, None, least, timing, evaluator.gpu)
+    shape = next((shape for shape in evaluation.shapes if shape.case == case.index), None)
+    return roofline(case, None, shape, timing, evaluator.gpu)

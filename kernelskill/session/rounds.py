@@ -32,7 +32,7 @@ def establish(context: RoundContext, original: Candidate) -> None:
     require_going(context)
     report = establish_baseline(context.evaluator, context.task, original, seed_pool=context.seed_pool)
     context.noise.update(report.noise)
-    context.buffer_bytes.update({shape.case: shape.least_bytes for shape in report.evaluation.shapes})
+    context.shapes.update({shape.case: shape for shape in report.evaluation.shapes})
     _keep_original(context, original, report)
     context.log.emit(
         BaselineMeasured(

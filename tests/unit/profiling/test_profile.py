@@ -6,7 +6,7 @@ from kernelskill.profiling.profile import join_profile, with_measured_shares
 from kernelskill.profiling.roofline import roofline
 from kernelskill.schema.build import Build, KernelResources
 from kernelskill.schema.device import Conditions
-from kernelskill.schema.evaluation import Timing
+from kernelskill.schema.evaluation import CaseShape, Timing
 from kernelskill.schema.launch_plan import Launch, LaunchPlan
 from kernelskill.schema.profile import KernelProfile
 from kernelskill.schema.task import Case, Cost
@@ -80,8 +80,12 @@ def test_counters_keep_their_figures_and_gain_the_facts() -> None:
     assert profile.duration_ms == 0.5
 
 
+def shape(least: int, reads: int | None = None) -> CaseShape:
+    return CaseShape(case=3, buffers={}, scalars={}, least_bytes=least, least_reads=reads)
+
+
 def test_the_roofline_takes_the_users_cost_first() -> None:
-    line = roofline(CASE, Cost(bytes=4.18e9, flops=1e9), 1e6, timing(2.0), GPU)
+    line = roofline(CASE, Cost(bytes=4.18e9, flops=1e9), shape(10**6), timing(2.0), GPU)
     assert (line.bound, line.source, line.case) == ("memory", "cost", 3)
     assert line.floor_ms == pytest.approx(1.0)
     assert line.fraction == pytest.approx(0.5)
@@ -89,10 +93,10 @@ def test_the_roofline_takes_the_users_cost_first() -> None:
 
 
 def test_the_roofline_counts_buffers_else() -> None:
-    line = roofline(CASE, None, 4.18e9, timing(1.0), GPU)
+    line = roofline(CASE, None, shape(4_180_000_000), timing(1.0), GPU)
     assert (line.bound, line.source) == ("memory", "buffers")
     assert line.fraction == pytest.approx(1.0)
-    mixed = roofline(CASE, Cost(flops=66.9e12), 4.18e9, timing(4000.0), GPU)
+    mixed = roofline(CASE, Cost(flops=66.9e12), shape(4_180_000_000), timing(4000.0), GPU)
     assert mixed.bound == "compute"
     assert mixed.fraction == pytest.approx(0.25)
 
@@ -116,7 +120,26 @@ def test_shares_that_were_measured_take_the_place_of_guesses_only() -> None:
 
 
 def test_the_roofline_says_whether_its_ceilings_were_measured() -> None:
-    assert roofline(CASE, None, 1e6, timing(1.0), GPU).ceilings == "data sheet"
+    assert roofline(CASE, None, shape(10**6), timing(1.0), GPU).ceilings == "data sheet"
     own = GPU.model_copy(update={"ceilings": "measured", "copy_bytes_per_s": 4e12})
     line = roofline(CASE, Cost(bytes=4e9), None, timing(2.0), own)
     assert (line.ceilings, line.fraction) == ("measured", pytest.approx(0.5))
+
+
+def test_the_roofline_asks_for_the_stream_of_the_same_mix() -> None:
+    mixes = ((0.0, 4.5e12), (0.5, 3.8e12), (1.0, 4.3e12))
+    own = GPU.model_copy(
+        update={"ceilings": "measured", "copy_bytes_per_s": 3.8e12, "stream_bytes_per_s": mixes}
+    )
+    rates = [
+        roofline(CASE, None, shape(1000, reads), timing(1.0), own).ceiling_bytes_per_s
+        for reads in (0, 250, 500, 1000, None)
+    ]
+    halfway = 2 / (1 / 4.5e12 + 1 / 3.8e12)
+    assert rates == pytest.approx([4.5e12, halfway, 3.8e12, 4.3e12, 3.8e12])
+    counted = roofline(CASE, Cost(bytes=4.3e9), shape(1000, 1000), timing(1.0), own)
+    assert counted.fraction == pytest.approx(1.0)
+    # The user's own bytes count, of the mix that the buffers have; a data sheet knows one rate alone.
+    assert (
+        roofline(CASE, None, shape(1000, 1000), timing(1.0), GPU).ceiling_bytes_per_s == GPU.copy_bytes_per_s
+    )
