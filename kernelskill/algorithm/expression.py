@@ -6,7 +6,7 @@ Integer arithmetic that cannot wrap is kept as `Poly`, a polynomial over atoms, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import TypeVar, dataclass_transform
 
@@ -18,17 +18,33 @@ _Node = TypeVar("_Node")
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
 def _node(cls: type[_Node]) -> type[_Node]:
-    """Make a frozen dataclass that computes its hash once: expressions are deep, and every memo asks for it."""
+    """Make a frozen dataclass that computes its hash and its text once: expressions are deep, every memo asks for
+    the one, and whatever is sorted for the other.
+    """
     made = dataclass(frozen=True)(cls)
-    computed: Callable[[object], int] = made.__hash__
+    generated = made.__hash__, made.__eq__, made.__repr__
 
     def remembered(node: object) -> int:
         known: int | None = node.__dict__.get("_hash")
         if known is None:
-            known = node.__dict__["_hash"] = computed(node)
+            known = node.__dict__["_hash"] = generated[0](node)
         return known
 
-    setattr(made, "__hash__", remembered)  # noqa: B010 - a method cannot be assigned in the eyes of mypy
+    def same(node: object, other: object) -> bool:
+        if node is other:
+            return True
+        if other.__class__ is not node.__class__:
+            return False
+        return remembered(node) == hash(other) and bool(generated[1](node, other))
+
+    def text(node: object) -> str:
+        known: str | None = node.__dict__.get("_text")
+        if known is None:
+            known = node.__dict__["_text"] = generated[2](node)
+        return known
+
+    for name, method in (("__hash__", remembered), ("__eq__", same), ("__repr__", text)):
+        setattr(made, name, method)
     return made
 
 
@@ -362,9 +378,11 @@ def _free(loops: tuple[Loop, ...], inner: frozenset[str]) -> frozenset[str]:
 
 def walk(expression: Expression) -> Iterator[Expression]:
     """Yield a node and everything below it, parents first; equal nodes as often as they occur."""
-    yield expression
-    for child in expression.children:
-        yield from walk(child)
+    left = [expression]
+    while left:
+        node = left.pop()
+        yield node
+        left.extend(reversed(node.children))
 
 
 def loads(expression: Expression) -> tuple[Load, ...]:

@@ -47,11 +47,12 @@ def extent_of(algorithm: Algorithm, buffer: str) -> Extent:
     """
     ends: dict[Expression, None] = {}
     non_negative: set[str] = set()
-    for index in _indices(algorithm, buffer):
-        lowest = _bound(index, algorithm.ranges, non_negative, upper=False)
+    ranges = algorithm.ranges
+    for index in dict.fromkeys(_indices(algorithm, buffer)):
+        lowest = _bound(index, ranges, non_negative, upper=False)
         if not _starts_inside(lowest, non_negative):
             raise IllegalMove(f"{buffer} may be accessed before its first element")
-        highest = _bound(index, algorithm.ranges, non_negative, upper=True)
+        highest = _bound(index, ranges, non_negative, upper=True)
         _keep_farthest(ends, integers.add(highest, integers.constant(1)))
     if len(ends) > MOST_ENDS:
         raise IllegalMove(f"the accesses to {buffer} end in too many places")

@@ -53,6 +53,7 @@ def poly(terms: Mapping[Monomial, int], kind: str = "int") -> Expression:
         ((monomial, factor),) = kept.items()
         if factor == 1 and len(monomial) == 1:
             return monomial[0]
+        return Poly(((monomial, factor),), kind)
     ordered = sorted(kept.items(), key=lambda term: (len(term[0]), [atom.key for atom in term[0]]))
     return Poly(tuple(ordered), kind)
 

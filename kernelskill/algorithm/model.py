@@ -8,6 +8,7 @@ from typing import Literal
 
 from kernelskill.algorithm.expression import Expression, Loop, walk
 from kernelskill.algorithm.integers import Ranges
+from kernelskill.computed import computed
 
 StoreMode = Literal["=", "+", "max", "min", "&", "|", "^"]
 
@@ -126,7 +127,7 @@ class Algorithm:
     reorders: bool = False
     """Whether lifting took sums of floats in another order: what threads had apart is one sum here."""
 
-    @property
+    @computed
     def ranges(self) -> Ranges:
         """Ranges of the parallel axes, the stores' loops and all loops inside expressions."""
         found: dict[str, tuple[Expression, Expression]] = {a.name: (a.lower, a.upper) for a in self.axes}

@@ -49,10 +49,14 @@ def substitute(expression: Expression, values: Mapping[str, Expression]) -> Expr
     wanted = {name: value for name, value in values.items() if name in expression.symbols}
     if not wanted:
         return expression
+
     # From the root down: `i := i - w * j` in `w * j + i` is `i`, in which nothing is replaced again.
-    return replace_outermost(
-        expression, lambda node: wanted.get(node.name) if isinstance(node, Sym) else None
-    )
+    def change(node: Expression) -> Expression | None:
+        if node.symbols.isdisjoint(wanted):
+            return node
+        return wanted[node.name] if isinstance(node, Sym) else None
+
+    return replace_outermost(expression, change)
 
 
 def _with_children(node: Expression, children: tuple[Expression, ...]) -> Expression:

@@ -193,11 +193,22 @@ def lifted_state(unit: SourceUnit, kernel: KernelDef, context: SkillContext) -> 
     return replace(state, moves=earlier.moves, replacements=earlier.replacements, plan=plan)
 
 
-@lru_cache(maxsize=64)
 def _lifted(text: str, path: str, flags: tuple[str, ...], kernel: str) -> LiftedState:
+    answer = _answer(text, path, flags, kernel)
+    if isinstance(answer, str):
+        raise CannotLift(answer)
+    return answer
+
+
+@lru_cache(maxsize=64)
+def _answer(text: str, path: str, flags: tuple[str, ...], kernel: str) -> LiftedState | str:
+    """Return a lifted kernel, or why it cannot be lifted: every skill of a schedule asks."""
     unit = parsed(text, path, flags)
     found = unit.kernel(kernel)
     if found is None:
-        raise CannotLift(f"kernel {kernel!r} is gone")
-    lifted = lift_kernel(unit, found)
+        return f"kernel {kernel!r} is gone"
+    try:
+        lifted = lift_kernel(unit, found)
+    except CannotLift as refused:
+        return refused.reason
     return LiftedState(unit, lifted, (), (), Plan(lifted.algorithm, Schedule()))
