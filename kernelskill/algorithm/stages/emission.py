@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 
 from kernelskill.algorithm.expression import Expression, Sym
-from kernelskill.algorithm.integers import value_of
+from kernelskill.algorithm.integers import subtract, value_of
 from kernelskill.algorithm.lowering.kernel import Emitted, LaunchFacts, emit
 from kernelskill.algorithm.lowering.text import Names, Writer, bracketed
 from kernelskill.algorithm.printing import show
@@ -74,10 +76,18 @@ class _Emission:
                 comment = f"// {stage.comment[:1].upper()}{stage.comment[1:]}."
                 texts.append(_joined(new) + f"{comment}\n{emitted.kernel.rstrip()}")
                 out.line(comment)
-                out.line(emitted.launch)
+                tests = self._turns(stage)
+                with out.block(f"if ({' && '.join(tests)})") if tests else nullcontext():
+                    is_block = bool(tests) and emitted.launch.startswith("{\n")
+                    out.line(textwrap.dedent(emitted.launch[2:-2]) if is_block else emitted.launch)
             for each in self._stages.temporaries:
                 out.line(f"cudaFreeAsync({self._facts.arguments[each.name]}, {stream});")
         return EmittedStages("\n\n".join(texts), out.text.rstrip("\n"))
+
+    def _turns(self, stage: Stage) -> list[str]:
+        """Return the tests that the loops have turns which are axes of a stage: no launch may be empty."""
+        unknown = [loop for loop in stage.loops if value_of(subtract(loop.upper, loop.lower)) is None]
+        return [f"{self._host(loop.upper, 8)} > {self._host(loop.lower, 8)}" for loop in unknown]
 
     def _emitted(self, stage: Stage) -> Emitted:
         """Return the text of a stage, which calls nothing as an earlier one calls something else."""

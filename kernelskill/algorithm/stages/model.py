@@ -17,6 +17,8 @@ class Stage:
     schedule: Schedule
     comment: str
     """What it does, for the launcher's reader."""
+    loops: tuple[Loop, ...] = ()
+    """Loops that are axes now: where one of them has no turns there is nothing to launch."""
 
 
 @dataclass(frozen=True)

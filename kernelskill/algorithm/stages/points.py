@@ -45,7 +45,8 @@ def point_stages(algorithm: Algorithm, shape: PointShape) -> tuple[Stage, ...]:
         _check_reads(made, written)
         written |= {store.buffer for store in stores}
         name = algorithm.kernel if number == 0 else f"{algorithm.kernel}_{number + 1}"
-        stages.append(_scheduled(replace(made, kernel=name), shape))
+        stage = _scheduled(replace(made, kernel=name), shape)
+        stages.append(replace(stage, loops=stores[0].loops))
     return tuple(stages)
 
 
