@@ -3,7 +3,7 @@
 The kernels run on the CPU, one thread after the other, or as fibres where threads wait for one another.
 Exact skills must keep every bit, also where pointers overlap and nothing is promised; the others may
 round, but not in kernels whose results are integers. Sums of floating-point numbers by atomics have no
-order that could be kept.
+order that could be kept. What every skill makes of the corpus compiles for a GPU, too.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import re
 import subprocess
 from collections import Counter
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -142,13 +143,20 @@ def variants(candidate: Candidate, context: SkillContext, name: str) -> Iterable
                 break
 
 
+@cache
+def variants_of(path: Path, promised: bool) -> tuple[tuple[FoundStep, Candidate], ...]:
+    """Return the steps of a file with their results."""
+    candidate = Candidate.of("k.cu", {"k.cu": path.read_text()})
+    context = context_for("f", *([Promise.NO_ALIAS] if promised else []))
+    return tuple(variants(candidate, context, f"{path.stem} {promised}"))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("promised", [False, True], ids=["no-promise", "no-alias"])
 @pytest.mark.parametrize("path", CORPUS, ids=lambda path: path.stem)
 def test_every_step_keeps_the_results(path: Path, promised: bool, tmp_path: Path) -> None:
     candidate = Candidate.of("k.cu", {"k.cu": path.read_text()})
-    context = context_for("f", *([Promise.NO_ALIAS] if promised else []))
-    found = list(variants(candidate, context, f"{path.stem} {promised}"))
+    found = variants_of(path, promised)
     assert found, "no skill applies at all"
     rows = run([candidate.source, *(c.source for _, c in found)], tmp_path, aliases=not promised)
     for (entry, result), row in zip(found, rows[1:], strict=True):
@@ -203,3 +211,23 @@ def test_chains_keep_the_results(path: Path, promised: bool, tmp_path: Path) -> 
             assert (row.view(np.uint32) == first.view(np.uint32)).all(), label
         else:
             np.testing.assert_allclose(row, first, rtol=3e-4, atol=3e-4, err_msg=label)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", CORPUS, ids=lambda path: path.stem)
+def test_every_step_compiles(path: Path, tmp_path: Path) -> None:
+    texts = [path.read_text()]
+    seen = set()
+    for found, result in variants_of(path, promised=True):
+        if (found.step.skill, found.site.key) not in seen:
+            seen.add((found.step.skill, found.site.key))
+            texts.append(result.source)
+    parts = []
+    for index, text in enumerate(texts):
+        undefined = "".join(f"#undef {macro.name}\n" for macro in SourceUnit.parse(text).macros)
+        body = text.replace('extern "C" ', "")
+        parts.append(f"namespace v{index} {{\n{body}\n}}\n{undefined}")
+    (tmp_path / "all.cu").write_text("".join(parts))
+    command = ["nvcc", "-std=c++17", "-arch=sm_80", "-ptx", "-w", "all.cu", "-o", "all.ptx"]
+    built = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert built.returncode == 0, built.stderr[:3000]
