@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -74,7 +75,7 @@ class Terminal:
         """Press Ctrl-C."""
         self.child.send("\x03")
 
-    def comes(self, sign: Callable[[], bool], what: str, seconds: float = 90.0) -> None:
+    def comes(self, sign: Callable[[], bool], what: str, seconds: float = 300.0) -> None:
         """Wait for something that isn't shown; what is shown meanwhile is taken, or the chat would stand still."""
 
         def has_come() -> bool:
@@ -82,6 +83,12 @@ class Terminal:
             return sign()
 
         until(has_come, seconds, f"{what} never came: {self.transcript}{plain(self.child.buffer)}")
+
+    def end(self) -> None:
+        """End it, whatever it does."""
+        if self.child.isalive():
+            self.child.kill(signal.SIGKILL)
+            self.child.wait()
 
     def ended(self) -> int:
         """Wait for the end and return the exit code, or minus the signal."""

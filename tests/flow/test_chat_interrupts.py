@@ -172,7 +172,7 @@ def reached(chat: Terminal, run: Path, moment: Moment) -> None:
 def test_a_stop_at_a_stage(ending: ExitStack, work: Path, slow_model: str, moment: Moment, how: str) -> None:
     run = work / "run"
     chat = opened(work, moment, slow_model)
-    ending.callback(chat.child.close, force=True)
+    ending.callback(chat.end)
     before = evaluation_files(run)
     events = kinds(run)
     reached(chat, run, moment)
@@ -224,7 +224,7 @@ def test_ctrl_c_at_the_questions(ending: ExitStack, tmp_path: Path) -> None:
     adopt_orphans()
     write_task(tmp_path, settings=SETTINGS)
     chat = Terminal(tmp_path, "kernel.cu", "-t", "test.py", "--no-learn", "--out", "run")
-    ending.callback(chat.child.close, force=True)
+    ending.callback(chat.end)
     chat.ready()
     assert "generated code is about to run" in chat.say("/step")
     chat.interrupt()
