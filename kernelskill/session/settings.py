@@ -227,7 +227,8 @@ def _checked(config: RunConfig, changes: dict[str, Any]) -> RunConfig:
         known = {setting: name for name, setting in LIMITS.items()}
         name = known.get(str(first["loc"][0]), str(first["loc"][0]))
         raise ConfigError(
-            f"{name}: {first['msg']}", remedy="give another value" + ("; none lifts the limit" if name in known.values() else "")
+            f"{name}: {first['msg']}",
+            remedy="give another value" + ("; none lifts the limit" if name in known.values() else ""),
         ) from None
 
 
