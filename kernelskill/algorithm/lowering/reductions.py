@@ -117,7 +117,8 @@ class _Group:
 
     def _ends(self) -> list[Expression]:
         """Name where loops end that take one stretch of many: it is chosen, not known at once."""
-        context, held = self._context, []
+        context = self._context
+        held: list[Expression] = []
         for loop in self._loops:
             own = {each.name for each in self._loops} | {n.name for n in context.values if isinstance(n, Sym)}
             if not isinstance(loop.upper, Select) or loop.upper.depends_on(*own):
