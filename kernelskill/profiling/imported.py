@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from hashlib import sha256
 from pathlib import Path
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from kernelskill.backends.cuda.ncu import kernel_profiles, metric_names, total_ns
 from kernelskill.backends.cuda.ncu_report import LaunchRow, parse_report
@@ -15,6 +14,7 @@ from kernelskill.errors import ArtifactCorrupt, TaskError
 from kernelskill.isolation.child import Limits, private_folder, run_child
 from kernelskill.isolation.environment import clean_environment
 from kernelskill.profiling.imported_child import NO_PACKAGE
+from kernelskill.schema.base import Record
 from kernelskill.schema.device import Conditions
 from kernelskill.schema.profile import Profile
 
@@ -32,7 +32,7 @@ def import_profile(path: Path, *, gpu: str = "") -> Profile:
 
     Args:
         path: Text that `ncu --csv` printed (raw or details page, or a summary a kernel), or a `.ncu-rep`.
-        gpu: Name of the GPU it was captured on, for people; reports do not always say it.
+        gpu: Name of the GPU it was captured on; empty: as the report says, which only binary ones do.
 
     Raises:
         TaskError: The file cannot be read, or holds no profiled kernel.
@@ -43,7 +43,8 @@ def import_profile(path: Path, *, gpu: str = "") -> Profile:
         raise TaskError(f"cannot read {str(path)!r}: {error.strerror}", remedy=_REMEDY) from None
     try:
         if path.suffix == BINARY_SUFFIX or data.startswith(b"NVR\0"):
-            rows = _binary_rows(path)
+            found = _binary_report(path)
+            rows, gpu = found.launches, gpu or found.gpu
         else:
             rows = parse_report(data.decode("utf-8", errors="replace"))
     except ArtifactCorrupt as error:
@@ -85,7 +86,14 @@ def _without_parameters(name: str) -> str:
     return name.removeprefix("void ").strip() or name
 
 
-def _binary_rows(path: Path) -> tuple[LaunchRow, ...]:
+class _BinaryReport(Record):
+    """What a binary report holds."""
+
+    gpu: str
+    launches: tuple[LaunchRow, ...]
+
+
+def _binary_report(path: Path) -> _BinaryReport:
     """Read a binary report in a process of its own: its reader is native code."""
     with private_folder("kernelskill-report-") as folder:
         done = run_child(
@@ -101,6 +109,6 @@ def _binary_rows(path: Path) -> tuple[LaunchRow, ...]:
             f" `ncu --import {path.name} --csv --page raw`",
         )
     try:
-        return TypeAdapter(tuple[LaunchRow, ...]).validate_python(json.loads(done.stdout))
-    except (ValueError, ValidationError) as error:
+        return _BinaryReport.model_validate_json(done.stdout)
+    except ValidationError as error:
         raise ArtifactCorrupt("this is no report that the package ncu-report can read") from error

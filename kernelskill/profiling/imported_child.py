@@ -1,4 +1,4 @@
-"""Print the launches of a binary report as JSON; a process of its own, since the reader is native code."""
+"""Print the GPU and the launches of a binary report as JSON; a process of its own: the reader is native code."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import math
 import sys
 from typing import Any
 
+_GPU_NAME = "device__attribute_display_name"
 NO_PACKAGE = 3
 """Exit status where the package that reads binary reports is missing."""
 
@@ -18,12 +19,22 @@ def main() -> int:
     except ImportError:
         return NO_PACKAGE
     report: Any = ncu_report.load_report(sys.argv[1])
-    rows = []
+    actions = []
     for number in range(report.num_ranges()):
         span = report.range_by_idx(number)
-        rows += [_row(span.action_by_idx(index), ncu_report) for index in range(span.num_actions())]
-    json.dump(rows, sys.stdout)
+        actions += [span.action_by_idx(index) for index in range(span.num_actions())]
+    rows = [_row(action, ncu_report) for action in actions]
+    json.dump({"gpu": _gpu(actions), "launches": rows}, sys.stdout)
     return 0
+
+
+def _gpu(actions: list[Any]) -> str:
+    """Return the name of the GPU that all launches ran on; empty where they differ or do not tell."""
+    names = {
+        str(action.metric_by_name(_GPU_NAME).value()) if _GPU_NAME in action.metric_names() else ""
+        for action in actions
+    }
+    return names.pop() if len(names) == 1 else ""
 
 
 def _row(action: Any, package: Any) -> dict[str, Any]:

@@ -38,7 +38,8 @@ def diagnosis_lines(diagnosis: Diagnosis) -> list[str]:
     lines += _to_win(diagnosis)
     if diagnosis.roofline is not None:
         lines.append(_standing(diagnosis.roofline, estimated=profile.conditions.evidence == "estimated"))
-    lines += ["", "limits, the most worth removing first" if diagnosis.bottlenecks else "no limit was named"]
+    lines += [""] if lines[-1] else []
+    lines.append("limits, the most worth removing first" if diagnosis.bottlenecks else "no limit was named")
     for number, found in enumerate(diagnosis.bottlenecks[:_MOST_LIMITS], 1):
         lines += _limit(number, found)
     hot = list(_hot_lines(profile))

@@ -1,3 +1,4 @@
+import lzma
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,22 @@ def test_a_file_without_kernels_is_refused_with_what_to_give(text: str, tmp_path
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(TaskError, match="cannot read"):
         import_profile(tmp_path / "none.csv")
+
+
+def test_a_binary_report_tells_its_gpu_and_launches(tmp_path: Path) -> None:
+    pytest.importorskip("ncu_report")
+    file = tmp_path / "two.ncu-rep"
+    file.write_bytes(lzma.decompress((GOLDEN / "two_kernels_2025.ncu-rep.xz").read_bytes()))
+    profile = import_profile(file)
+    assert profile.conditions.gpu == "NVIDIA H200"
+    assert import_profile(file, gpu="another").conditions.gpu == "another"
+    assert [(kernel.kernel, kernel.grid) for kernel in profile.kernels] == [
+        ("strided", (131072, 1, 1)),
+        ("add", (131072, 1, 1)),
+    ]
+    kinds = [limit.kind for limit in diagnose(profile, None) if limit.kernel == "strided"]
+    assert BottleneckKind.COALESCING_LOAD in kinds
+    assert profile.unavailable == ""
 
 
 def test_a_damaged_binary_report_is_refused_in_one_line(tmp_path: Path) -> None:
