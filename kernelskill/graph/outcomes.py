@@ -12,7 +12,7 @@ from kernelskill.graph.context import MEMBERS, RoundContext
 from kernelskill.graph.state import RoundState
 from kernelskill.policy.features import context_features
 from kernelskill.profiling.potential import Potential, potentials
-from kernelskill.profiling.roofline import roofline
+from kernelskill.profiling.roofline import arithmetic_rate, roofline
 from kernelskill.runs import fold
 from kernelskill.schema.candidate import Candidate, Lineage, Patch
 from kernelskill.schema.evaluation import DEVICE_STAGES, Evaluation, Request, Verdict, VerdictKind
@@ -35,9 +35,10 @@ def device_seconds(evaluation: Evaluation) -> float:
 
 def rooflines(context: RoundContext, evaluation: Evaluation) -> tuple[Roofline, ...]:
     """Return where each timed case of an evaluation stands under the ceilings."""
-    cases = {case.index: case for case in context.task.timed_cases}
+    cases, gpu = {case.index: case for case in context.task.timed_cases}, context.evaluator.gpu
+    arithmetic = arithmetic_rate(context.task, gpu)
     return tuple(
-        roofline(cases[t.case], None, context.shapes.get(t.case), t, context.evaluator.gpu)
+        roofline(cases[t.case], None, context.shapes.get(t.case), t, gpu, flops_per_s=arithmetic)
         for t in evaluation.timings
         if t.case in cases
     )

@@ -20,7 +20,7 @@ from kernelskill.profiling.diagnose import diagnose
 from kernelskill.profiling.imported import import_profile
 from kernelskill.profiling.potential import hot_kernels
 from kernelskill.profiling.profile import with_instructions
-from kernelskill.profiling.roofline import roofline
+from kernelskill.profiling.roofline import arithmetic_rate, roofline
 from kernelskill.resources import cache_dir
 from kernelskill.runs import SystemClock
 from kernelskill.schema.base import Record
@@ -188,4 +188,5 @@ def _standing(evaluator: Evaluator, loaded: LoadedTask, evaluation: Evaluation) 
     if timing is None:
         return None
     shape = next((shape for shape in evaluation.shapes if shape.case == case.index), None)
-    return roofline(case, None, shape, timing, evaluator.gpu)
+    arithmetic = arithmetic_rate(loaded.task, evaluator.gpu)
+    return roofline(case, None, shape, timing, evaluator.gpu, flops_per_s=arithmetic)

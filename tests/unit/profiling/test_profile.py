@@ -3,13 +3,13 @@ import pytest
 from kernelskill.backends.base import ProfileRun
 from kernelskill.hardware.gpus import find_gpu
 from kernelskill.profiling.profile import join_profile, with_measured_shares
-from kernelskill.profiling.roofline import roofline
+from kernelskill.profiling.roofline import arithmetic_rate, roofline
 from kernelskill.schema.build import Build, KernelResources
 from kernelskill.schema.device import Conditions
 from kernelskill.schema.evaluation import CaseShape, Timing
 from kernelskill.schema.launch_plan import Launch, LaunchPlan
 from kernelskill.schema.profile import KernelProfile
-from kernelskill.schema.task import Case, Cost
+from kernelskill.schema.task import Allowance, Case, Cost, ElementType, Parameter, Role, Signature, Task
 
 GPU = find_gpu("h200")
 CONDITIONS = Conditions(device="cuda:0", gpu=GPU.name)
@@ -143,3 +143,38 @@ def test_the_roofline_asks_for_the_stream_of_the_same_mix() -> None:
     assert (
         roofline(CASE, None, shape(1000, 1000), timing(1.0), GPU).ceiling_bytes_per_s == GPU.copy_bytes_per_s
     )
+
+
+@pytest.mark.parametrize(
+    ("dtypes", "allow", "ceiling"),
+    [
+        (["float32", "float32"], (), GPU.fp32_flops_per_s),
+        (["float64", "int32", "float64"], (), GPU.fp64_flops_per_s),
+        (["float64", "float32"], (), GPU.fp32_flops_per_s),
+        (["float16", "float32"], (), GPU.tensor_fp16_flops_per_s),
+        (["bfloat16"], (), GPU.tensor_fp16_flops_per_s),
+        (["float32"], (Allowance.LOWER_PRECISION,), GPU.tensor_fp16_flops_per_s),
+        (["int32", "uint8"], (), GPU.fp32_flops_per_s),
+    ],
+)
+def test_the_arithmetic_ceiling_is_that_of_the_arrays_types(
+    dtypes: list[str], allow: tuple[Allowance, ...], ceiling: float
+) -> None:
+    elements = [ElementType(name=dtype, dtype=dtype, size_bytes=4) for dtype in dtypes]
+    parameters = tuple(
+        Parameter(name=f"p{n}", kind="pointer", element=element) for n, element in enumerate(elements)
+    )
+    task = Task(
+        name="t",
+        signature=Signature(symbol="t", parameters=parameters),
+        cases=(CASE.model_copy(update={"timed": True}),),
+        roles={parameter.name: Role.INPUT for parameter in parameters},
+        tolerances={},
+        allow=frozenset(allow),
+        original="o",
+        tests="t",
+    )
+    rate = arithmetic_rate(task, GPU)
+    assert rate == ceiling
+    line = roofline(CASE, Cost(flops=rate), None, timing(2000.0), GPU, flops_per_s=rate)
+    assert (line.ceiling_flops_per_s, line.fraction) == (rate, pytest.approx(0.5))
