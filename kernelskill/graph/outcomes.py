@@ -217,6 +217,7 @@ def round_result(context: RoundContext, state: RoundState) -> tuple[tuple[Member
         tried=tried,
         accepted=tuple(j.candidate for j in judgements if j.verdict.kind is VerdictKind.ACCEPTED),
         best_speedup=best_member(frontier).speedup,
+        evidence=context.evaluator.evidence,
     )
     return frontier, result
 

@@ -157,7 +157,7 @@ def _round(event: RoundStarted | RoundFinished | Ranked) -> Line | None:
         first = f", {event.forecast} estimated first" if event.forecast else ""
         chosen = f"{len(event.chosen)} chosen by {event.policy}"
         return Line(f"  {event.offered} proposals{first}, {chosen}", "dim")
-    return Line(f"  best so far {event.result.best_speedup:.2f}x")
+    return Line(f"  best so far {figures.speedup(event.result.best_speedup, event.result.evidence)}")
 
 
 def _diagnosis(event: Diagnosed) -> Line:

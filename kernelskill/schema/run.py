@@ -6,6 +6,7 @@ from typing import Literal
 
 from kernelskill.schema.base import Record
 from kernelskill.schema.candidate import Candidate, Lineage
+from kernelskill.schema.device import Evidence
 from kernelskill.schema.evaluation import Evaluation, Verdict
 
 
@@ -85,3 +86,5 @@ class Round(Record):
     accepted: tuple[str, ...]
     """Digests of the candidates that entered the frontier as gains."""
     best_speedup: float
+    evidence: Evidence = "measured"
+    """Of the speedup."""
