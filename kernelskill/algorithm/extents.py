@@ -49,6 +49,8 @@ def extent_of(algorithm: Algorithm, buffer: str) -> Extent:
     non_negative: set[str] = set()
     ranges = algorithm.ranges
     for index in dict.fromkeys(_indices(algorithm, buffer)):
+        if index.depends_on(*algorithm.states):
+            raise IllegalMove(f"{buffer} is accessed where a recurrence leads to")
         lowest = _bound(index, ranges, non_negative, upper=False)
         if not _starts_inside(lowest, non_negative):
             raise IllegalMove(f"{buffer} may be accessed before its first element")

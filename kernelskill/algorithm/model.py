@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from kernelskill.algorithm.expression import Expression, Loop, walk
+from kernelskill.algorithm.expression import Expression, Fold, Loop, walk
 from kernelskill.algorithm.integers import Ranges
 from kernelskill.computed import computed
 
@@ -137,6 +137,12 @@ class Algorithm:
                 loops += [loop for node in walk(expression) for loop in getattr(node, "loops", ())]
             found.update({loop.name: (loop.lower, loop.upper) for loop in loops})
         return found
+
+    @computed
+    def states(self) -> frozenset[str]:
+        """Names under which recurrences carry values from step to step: known inside of them alone."""
+        nodes = (node for expression in self.expressions for node in walk(expression))
+        return frozenset(state.name for node in nodes if isinstance(node, Fold) for state in node.states)
 
     @property
     def expressions(self) -> Iterator[Expression]:

@@ -7,9 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from kernelskill.algorithm.extents import extent_of
+from kernelskill.algorithm.lowering.staging import plan_tile
+from kernelskill.algorithm.model import IllegalMove
 from kernelskill.algorithm.moves.plan import Plan
 from kernelskill.algorithm.moves.registry import MOVES
-from kernelskill.algorithm.schedule import Schedule, plain_schedule
+from kernelskill.algorithm.schedule import Schedule, Staging, plain_schedule
 from tests.algorithm import cpu
 from tests.algorithm.emission import differences, emitted_text, expected
 from tests.unit.algorithm.lifting_samples import body
@@ -40,3 +43,13 @@ def test_points_of_a_thread_follow_their_own_recurrence(tmp_path: Path) -> None:
     for call, want, got in zip(calls, wanted, results, strict=True):
         found = differences(want, got, exact=True)
         assert not found, (call.library_name, call.arguments["n"], found, sources[call.library_name])
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_no_tile_and_no_reach_is_known_of_what_a_recurrence_leads_to(name: str) -> None:
+    algorithm = body(BODIES[name])
+    with pytest.raises(IllegalMove, match="recurrence leads to"):
+        extent_of(algorithm, "b")
+    assert extent_of(algorithm, "a").ends
+    with pytest.raises(IllegalMove, match="recurrence leads to"):
+        plan_tile(algorithm, plain_schedule(algorithm, 8), Staging("b", ""))

@@ -139,6 +139,8 @@ def _footprints(sites: Sequence[LoadSite], algorithm: Algorithm, counts: dict[st
 def _check_fixed(load: Load, own: Footprint | None, algorithm: Algorithm, counts: dict[str, int]) -> None:
     if own is None:
         raise IllegalMove(f"{show(load)} is not a box of elements")
+    if load.index.depends_on(*algorithm.states):
+        raise IllegalMove(f"{show(load)} is read where a recurrence leads to")
     if not own.symbols:
         raise IllegalMove(f"{show(load)} is one element a block")
     loops = set(inner_loops(algorithm)) - set(counts)
