@@ -39,7 +39,7 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_task(folder / "suite" / "broken", KERNEL.replace("0.5 *", "0.6 *"), settings="")
     write_task(folder / "suite" / "means", KERNEL, TEST, settings="")
     write_task(folder / "suite" / "negate", PLAIN, PLAIN_TEST, settings="")
-    (folder / "kernelskill.toml").write_text("[run]\nslate = 3\npoints = 2\n")
+    (folder / "kernelskill.toml").write_text("[run]\nslate = 2\npoints = 2\n")
     process = subprocess.Popen(
         [*COMMAND, "bench", "suite", *OPTIONS],
         cwd=folder,

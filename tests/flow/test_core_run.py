@@ -20,7 +20,7 @@ def test_the_main_job_ends_right(task: str, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "kernelskill", "bench", "core", "--only", task, "--device", "emulated"]
     environment = {
         **os.environ,
-        "KERNELSKILL_SLATE": "2",
+        "KERNELSKILL_SLATE": "1",
         "KERNELSKILL_POINTS": "2",
         "KERNELSKILL_TRIALS": "1",
         "KERNELSKILL_CONFIRM": "false",

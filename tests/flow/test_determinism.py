@@ -29,7 +29,7 @@ class SteppingClock:
 
 
 def log_of(task: tuple[Path, Path], out: Path, device: str) -> bytes:
-    config = RunConfig(device=device, rounds=2, slate=3, points=3, learn=False, seed=5)
+    config = RunConfig(device=device, rounds=2, slate=2, points=2, learn=False, seed=5)
     with Session.start(*task, config, out, clock=SteppingClock(), seed_source=random.Random(7)) as session:
         session.run()
     return (out / "events.jsonl").read_bytes()

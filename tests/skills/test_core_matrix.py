@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +17,7 @@ import pytest
 from kernelskill.schema.candidate import Candidate
 from kernelskill.schema.evaluation import Status
 from kernelskill.schema.task import Promise
-from kernelskill.skills.apply import apply_step, find_steps
+from kernelskill.skills.apply import FoundStep, apply_step, find_steps
 from kernelskill.skills.transformation import SkillContext, SkillRefused
 from tests.core_sample import REWRITTEN, chosen
 from tests.skills.applying import LIBRARY
@@ -27,6 +27,8 @@ from tests.skills.core_variants import variants
 FULL = os.environ.get("KERNELSKILL_MATRIX", "")
 SAMPLE = 1
 """Results checked a benchmark where not all of them are."""
+POINTS = 6
+"""Parameters of a site that are applied to the plain text where not all of them are."""
 PLAIN_SKILLS = ("compute/unroll", "parallelism/launch_bounds")
 """Skills that add one line: sampled only where nothing else is offered."""
 SKILLS = [skill for skill in LIBRARY.all() if skill.mechanical]
@@ -51,17 +53,13 @@ def with_main(original: Candidate, text: str) -> Candidate:
 
 
 def steps_of(name: str, base: Candidate, context: SkillContext, counts: Counter[str]) -> Iterator[Made]:
-    """Yield what every step makes of a variant; all parameters for the plain text, one a site otherwise."""
+    """Yield what every step makes of a variant: parameters of a site for the plain text, one a site otherwise."""
     for skill in SKILLS:
         found, refusals = find_steps(base, skill, LIBRARY, context)
         assert found or refusals, f"{skill.id} neither offers nor refuses {name}"
         assert all(refusal.reason.strip() for refusal in refusals), skill.id
         counts["refused"] += len(refusals)
-        sites: set[str] = set()
-        for entry in found:
-            if name != "plain" and entry.site.key in sites:
-                continue
-            sites.add(entry.site.key)
+        for entry in _spread(found, name == "plain"):
             try:
                 result = apply_step(base, entry.step, LIBRARY, context).candidate
             except SkillRefused as refused:
@@ -71,6 +69,16 @@ def steps_of(name: str, base: Candidate, context: SkillContext, counts: Counter[
                 continue
             counts["offered"] += 1
             yield Made(f"{name} {entry.step.label}", result, skill.id)
+
+
+def _spread(found: Sequence[FoundStep], is_plain: bool) -> Iterator[FoundStep]:
+    """Yield steps of every site: all with KERNELSKILL_MATRIX, else some from the whole range of its parameters."""
+    sites: dict[str, list[FoundStep]] = {}
+    for entry in found:
+        sites.setdefault(entry.site.key, []).append(entry)
+    for steps in sites.values():
+        most = (len(steps) if FULL else POINTS) if is_plain else 1
+        yield from steps[:: -(-len(steps) // most)] if is_plain else steps[:1]
 
 
 def check_all(folder: Path, results: Path, promises: frozenset[Promise], sample: int) -> Counter[str]:
