@@ -134,12 +134,16 @@ class Launch:
         return " && ".join(tests) or "true"
 
     def _host(self, expression: Expression, context: int = 0) -> str:
-        """Return the text of a value at the launch, where parameters are called otherwise."""
-        arguments = self._facts.arguments
+        return text_at_launch(expression, self._facts, context)
 
-        def leaf(node: Expression) -> str | None:
-            if isinstance(node, Sym) and node.name in arguments:
-                return bracketed(arguments[node.name])
-            return None
 
-        return show(expression, leaf, context)
+def text_at_launch(expression: Expression, facts: LaunchFacts, context: int = 0) -> str:
+    """Return the text of a value at the launch, where parameters are called otherwise."""
+    arguments = facts.arguments
+
+    def leaf(node: Expression) -> str | None:
+        if isinstance(node, Sym) and node.name in arguments:
+            return bracketed(arguments[node.name])
+        return None
+
+    return show(expression, leaf, context)

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from kernelskill.algorithm.expression import Expression, Sym
 from kernelskill.algorithm.integers import subtract, value_of
 from kernelskill.algorithm.lowering.kernel import Emitted, LaunchFacts, emit
-from kernelskill.algorithm.lowering.text import Names, Writer, bracketed
-from kernelskill.algorithm.printing import show
+from kernelskill.algorithm.lowering.launching import text_at_launch
+from kernelskill.algorithm.lowering.text import Names, Writer
 from kernelskill.algorithm.stages.model import Cut, Sharing, Stage, Stages
 from kernelskill.algorithm.types import cuda_name
 
@@ -137,15 +137,7 @@ class _Emission:
         return f"static_cast<long long>({self._host(expression)})"
 
     def _host(self, expression: Expression, context: int = 0) -> str:
-        """Return the text of a value at the launch, where parameters are called otherwise."""
-        arguments = self._facts.arguments
-
-        def leaf(node: Expression) -> str | None:
-            if isinstance(node, Sym) and node.name in arguments:
-                return bracketed(arguments[node.name])
-            return None
-
-        return show(expression, leaf, context)
+        return text_at_launch(expression, self._facts, context)
 
 
 def _items(definitions: str) -> list[str]:
