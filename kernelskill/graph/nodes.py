@@ -19,7 +19,7 @@ from kernelskill.graph.context import DIAGNOSES, OFFERS, PROPOSALS, SLATES, Roun
 from kernelskill.graph.dispatching import dispatched
 from kernelskill.graph.learning import experiences
 from kernelskill.graph.predictions import observe
-from kernelskill.graph.searching import MOST_BUILT, FamilySearch, allowance
+from kernelskill.graph.searching import FamilySearch, allowance, most_built
 from kernelskill.graph.shortlist import passed_over, shortlist, wants_shortlist
 from kernelskill.graph.slates import ranked_slate
 from kernelskill.graph.state import RoundState, SpecialistTask
@@ -129,7 +129,7 @@ def parameters(state: RoundState, runtime: Runtime[RoundContext]) -> RoundState:
     if left >= LEAST_BUILT and wants_shortlist(context, proposals):
         proposals, _ = shortlist(context, state["round"], proposals)
     for proposal in proposals:
-        limit = min(left, MOST_BUILT, size_of(proposal.choices))
+        limit = min(left, most_built(context), size_of(proposal.choices))
         if limit >= LEAST_BUILT:
             searches[proposal.id] = FamilySearch(context, state["round"], proposal, limit)
             left -= limit

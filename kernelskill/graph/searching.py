@@ -31,6 +31,8 @@ MOST_POINTS = 48
 
 MOST_BUILT = 6
 """Points of one family that are built in a round."""
+MOST_BUILT_OF_FORECAST = 4
+"""The same where forecasts put the points in order."""
 
 _BUDGET_SHARE = 0.4
 """Of the device time that is left when a round begins, for its searches."""
@@ -61,6 +63,11 @@ def allowance(context: RoundContext, number: int) -> int:
     left = max(0.0, budget - sum(earlier))
     fitting = int(_BUDGET_SHARE * left / (_CHEAP_SHARE * mean)) if mean > 0 else context.config.points
     return min(context.config.points, fitting)
+
+
+def most_built(context: RoundContext) -> int:
+    """Return how many points of one family a round builds at most."""
+    return MOST_BUILT_OF_FORECAST if wants_forecasts(context) else MOST_BUILT
 
 
 class FamilySearch:

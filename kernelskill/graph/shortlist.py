@@ -15,6 +15,8 @@ MOST_FULL = 3
 """Candidates of a round's slate that get a full evaluation."""
 LEAST_SHARE = 0.8
 """Of the best one's ln(speedup): who brings less is passed over."""
+MOST_BEHIND = 0.05
+"""In ln(speedup), behind the best one: who is farther behind is passed over."""
 
 
 def wants_shortlist(context: RoundContext, proposals: Sequence[Proposal]) -> bool:
@@ -53,7 +55,8 @@ def shortlist(
     best_first = sorted(found, key=lambda entry: entry[:2], reverse=True)
     if not best_first:
         return [], looked
-    least = max(0.0, LEAST_SHARE * best_first[0][0])
+    best = best_first[0][0]
+    least = max(0.0, LEAST_SHARE * best, best - MOST_BEHIND)
     going_on = [proposal for gain, _, proposal in best_first[1:MOST_FULL] if gain > least]
     return [best_first[0][2], *going_on], looked
 

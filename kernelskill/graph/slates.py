@@ -20,6 +20,8 @@ from kernelskill.schema.base import canonical_json, sha256_text
 from kernelskill.schema.event import Proposed, Ranked
 from kernelskill.schema.proposal import Proposal, RankedProposal, Refusal, Slate
 
+MOST_ASKED = 24
+"""Proposals of a slate whose forecasts are asked for, but for the last of them to get a place."""
 LEAST_ANSWERED = 3
 """Answers that a turn tries: one of each of three specialists, however small the slate."""
 
@@ -71,11 +73,21 @@ def _ranked(
     steering = context.steering
     shifts = {proposal.id: steering.shift(proposal) for proposal in proposals}
     rows = rank(proposals, shifts=shifts, rng=_draws(context, number, turn))
-    if len(rows) > 1 and wants_forecasts(context):
-        seen = outlook(context, likeliest(rows, proposals, context.config.forecasts), rows)
+    if len(rows) < 2 or not wants_forecasts(context):
+        return rows
+    gains: dict[str, float] = {}
+    asked: set[str] = set()
+    unasked = likeliest(rows, proposals, context.config.forecasts)
+    while unasked and len(asked) < MOST_ASKED:
+        seen = outlook(context, unasked, rows)
+        gains |= seen.gains
         proposals = list({p.id: p for p in (seen.moved.get(p.id, p) for p in proposals)}.values())
+        asked |= {proposal.id for proposal in unasked} | {moved.id for moved in seen.moved.values()}
         shifts = {proposal.id: steering.shift(proposal) for proposal in proposals}
-        rows = rank(proposals, shifts=shifts, rng=_draws(context, number, turn), forecasts=seen.gains)
+        rows = rank(proposals, shifts=shifts, rng=_draws(context, number, turn), forecasts=gains)
+        # A place goes to nobody whose forecast was not asked for: a prior alone is easily too high.
+        chosen = {row.proposal for row in rows if row.chosen}
+        unasked = [p for p in proposals if p.id in chosen and p.id not in asked]
     return rows
 
 

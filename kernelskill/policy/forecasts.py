@@ -12,11 +12,13 @@ from kernelskill.policy.model import Array
 DEVIATION = 0.3
 """Of ln(estimated speedup) from ln(measured speedup): `deviation` in `benchmarks/results/emulated/validation.json`,
 rounded up to a tenth, since the emulated device's model was fitted to some of those kernels."""
-WORTH_SHARE = 0.3
-"""Of the best expectation, what a proposal must reach with its doubt to be looked at."""
+LEAST_DOUBT = 0.3
+"""Of ln(speedup), without a forecast: a prior that is surer than that is of the kind, not of this very kernel."""
+REACH = 2.0
+"""Deviations within which a proposal must come up to the best expectation to be looked at."""
+PAID_SHARE = 0.3
+"""Of the best expectation, what a proposal that was paid for must reach with its doubt."""
 LEAST_CHOSEN = 2
-
-_SURE = 1e-3
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,7 @@ def joined(expected: Expected, forecasts: Sequence[float | None]) -> Expected:
     """Return expectations that take forecasts for a second, independent opinion; None for who has none."""
     known = np.array([forecast is not None for forecast in forecasts])
     said = np.array([forecast or 0.0 for forecast in forecasts])
-    before = np.maximum(expected.deviations, _SURE)
+    before = np.maximum(expected.deviations, LEAST_DOUBT)
     # Precisions add, as of two normal opinions; without a forecast nothing changes.
     weight = np.where(known, before**2 / (before**2 + DEVIATION**2), 0.0)
     means = expected.means + weight * (said - expected.means)
@@ -42,15 +44,21 @@ def joined(expected: Expected, forecasts: Sequence[float | None]) -> Expected:
     return Expected(draws, means, deviations)
 
 
-def worthwhile(expected: Expected) -> int:
-    """Return how many proposals are worth a look beside the best one, itself included."""
-    count = len(expected.means)
-    if count <= LEAST_CHOSEN:
-        return count
-    return max(LEAST_CHOSEN, sum(is_worthwhile(expected, index) for index in range(count)))
+def worthwhile(expected: Expected, shifts: Array) -> list[int]:
+    """Return the indices of the proposals that may well be the best one, and of the best two in any case.
+
+    Args:
+        expected: What proposals win.
+        shifts: What the user's wishes add, in ln(speedup), of shape (proposals,).
+    """
+    wanted = expected.means + shifts
+    best_first = sorted(range(len(wanted)), key=lambda index: -float(wanted[index]))
+    reach = wanted + REACH * expected.deviations
+    able = [index for index in best_first if reach[index] >= wanted.max()]
+    return list(dict.fromkeys([*best_first[:LEAST_CHOSEN], *able]))
 
 
-def is_worthwhile(expected: Expected, index: int) -> bool:
-    """Whether a proposal reaches, with its doubt, a fair share of what is expected of the best."""
+def is_far_behind(expected: Expected, index: int) -> bool:
+    """Whether a proposal does not reach, even with its doubt, a fair share of what is expected of the best."""
     reach = expected.means[index] + expected.deviations[index]
-    return bool(reach >= WORTH_SHARE * float(expected.means.max()))
+    return bool(reach < PAID_SHARE * float(expected.means.max()))

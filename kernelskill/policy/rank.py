@@ -11,7 +11,7 @@ import numpy as np
 from kernelskill.experience.preferences import preferences
 from kernelskill.policy.features import FEATURE_NAMES, SCHEMA_VERSION, feature_row
 from kernelskill.policy.focus import Focus, focus_of
-from kernelskill.policy.forecasts import Expected, is_worthwhile, joined, worthwhile
+from kernelskill.policy.forecasts import Expected, is_far_behind, joined, worthwhile
 from kernelskill.policy.model import Array, PreferenceModel, fit
 from kernelskill.profiling.potential import Potential
 from kernelskill.schema.device import Evidence
@@ -85,8 +85,8 @@ class Policy:
                 several, a change is worth what it wins for all of them together.
             shifts: Id of a proposal to what the user's wishes add to its draws, in ln(speedup). They move the
                 order only; what is expected of a proposal stays as it is.
-            forecasts: Id of a proposal to the ln(speedup) that an estimate gives it. With any, proposals far
-                behind the best are not chosen.
+            forecasts: Id of a proposal to the ln(speedup) that an estimate gives it. With any, proposals that
+                can hardly be the best are not chosen.
             paid: Ids of proposals that cost something already. Where fewer than `least_paid` of them are among the
                 best `take`, the next best are chosen too, but for those that a forecast puts far behind.
             least_paid: How many of them.
@@ -98,13 +98,15 @@ class Policy:
         expected = self._expected(proposals, rows, focus, rng)
         forecast = [(forecasts or {}).get(proposal.id) for proposal in proposals]
         kept = [index for index, proposal in enumerate(proposals) if proposal.id in paid]
+        wishes = np.array([(shifts or {}).get(proposal.id, 0.0) for proposal in proposals])
+        open_to: Collection[int] = range(len(proposals))
         if forecasts:
             expected = joined(expected, forecast)
-            take = min(take, worthwhile(expected))
+            open_to = worthwhile(expected, wishes)
             # What cannot be traced, since it does not build say, is mended only if it is tried.
-            kept = [index for index in kept if forecast[index] is None or is_worthwhile(expected, index)]
-        draws = expected.draws + np.array([(shifts or {}).get(proposal.id, 0.0) for proposal in proposals])
-        picks = [_with_paid(draw, choose(draw, proposals, take), kept, least_paid) for draw in draws]
+            kept = [index for index in kept if forecast[index] is None or not is_far_behind(expected, index)]
+        draws = expected.draws + wishes
+        picks = [_with_paid(draw, choose(draw, proposals, take, open_to), kept, least_paid) for draw in draws]
         ranked = _ranked(proposals, rows, expected, draws[0], picks, forecast)
         return sorted(ranked, key=lambda r: (not r.chosen, -r.sampled, r.proposal))
 
@@ -174,14 +176,17 @@ def _ranked(
     ]
 
 
-def choose(values: Array, proposals: Sequence[Proposal], take: int) -> list[int]:
-    """Return the indices of the best draws, spread over skills.
+def choose(
+    values: Array, proposals: Sequence[Proposal], take: int, open_to: Collection[int] | None = None
+) -> list[int]:
+    """Return the indices of the best draws, spread over skills; of those in `open_to`, where it is given.
 
     Two thirds of the places go to different skills, and no skill gets more than two while others are
     left: values of one skill's parameters rise and fall together, so that a slate full of them would
     learn one thing only.
     """
-    order = sorted(range(len(proposals)), key=lambda i: (-values[i], proposals[i].id))
+    candidates = range(len(proposals)) if open_to is None else open_to
+    order = sorted(candidates, key=lambda i: (-values[i], proposals[i].id))
     used: Counter[str] = Counter()
     chosen: list[int] = []
     for places, most in ((-(-2 * take // 3), 1), (take, 2), (take, len(proposals))):

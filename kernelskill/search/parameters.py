@@ -28,7 +28,7 @@ REDUCTION = 4
 """One of so many points goes on from the cheap stage to the full one."""
 CASE_LEAD = 0.1
 """ln(speedup) in one timed case that makes a point worth a full evaluation beside the best one."""
-FEW = 4
+FEW = 5
 """Points below which the sampler has nothing to learn from."""
 BATCH = 2
 """Points that the sampler proposes before it hears how they did; the second is built meanwhile."""

@@ -201,7 +201,7 @@ def test_the_values_of_a_chain_are_searched_together(shop: Callable[..., Any]) -
 
 def test_of_limited_device_time_the_best_alone_get_a_full_evaluation(shop: Callable[..., Any]) -> None:
     made = shop(slate=4, points=0, budget_s=1000.0)
-    for name, ms in (("a", 0.9), ("b", 0.3), ("c", 1.4), ("d", 0.35)):
+    for name, ms in (("a", 0.9), ("b", 0.3), ("c", 1.4), ("d", 0.31)):
         made.skill(f"compute/{name}", "/* plain */", f"/* {name} */", ms)
     context = made.run(made.context())
     evaluated = of_kind(context, Evaluated)
@@ -237,6 +237,16 @@ def test_forecasts_choose_what_the_device_looks_at(shop: Callable[..., Any]) -> 
     assert "ms=0.1" in best_source(context)
 
 
+def test_nobody_gets_a_place_whose_forecast_was_not_asked_for(shop: Callable[..., Any]) -> None:
+    made = shop(slate=2, points=0, budget_s=1000.0, forecasts=2, rounds=1)
+    for name, prior, ms in (("a", 1.0, 0.99), ("b", 0.99, 0.98), ("c", 0.9, 0.97), ("d", 0.85, 0.1)):
+        made.skill(f"compute/{name}", "/* plain */", f"/* {name} */", ms, prior=prior)
+    context = made.run(made.context())
+    slate = context.run.get(SLATES, of_kind(context, Ranked)[0].slate, Slate)
+    assert all(row.forecast is not None for row in slate.ranked if row.chosen)
+    assert of_kind(context, Evaluated)[0].label.startswith("d")
+
+
 def test_a_family_that_begins_badly_is_begun_where_its_forecast_is_good(shop: Callable[..., Any]) -> None:
     made = shop(slate=2, points=4, budget_s=1000.0, forecasts=8, rounds=1)
     widths = {"256": 1.6, "128": 1.5, "64": 1.4, "32": 1.3, "16": 0.9, "8": 0.8, "4": 0.5, "2": 0.2}
@@ -269,7 +279,7 @@ def test_the_points_of_a_family_are_tried_in_the_order_of_their_forecasts(shop: 
 
 def test_the_best_of_a_brief_look_is_evaluated_though_the_budget_is_spent(shop: Callable[..., Any]) -> None:
     made = shop(slate=3, points=0, budget_s=1000.0)
-    for name, ms in (("a", 0.9), ("b", 0.3), ("c", 0.35)):
+    for name, ms in (("a", 0.9), ("b", 0.3), ("c", 0.31)):
         made.skill(f"compute/{name}", "/* plain */", f"/* {name} */", ms)
     first = made.context()
     rounds.establish(first, made.original)
@@ -281,7 +291,7 @@ def test_the_best_of_a_brief_look_is_evaluated_though_the_budget_is_spent(shop: 
 
 def test_a_round_with_a_brief_look_goes_on_where_it_was_stopped(shop: Callable[..., Any]) -> None:
     made = shop(slate=3, points=0, budget_s=1000.0)
-    for name, ms in (("a", 0.9), ("b", 0.3), ("c", 0.35)):
+    for name, ms in (("a", 0.9), ("b", 0.3), ("c", 0.31)):
         made.skill(f"compute/{name}", "/* plain */", f"/* {name} */", ms)
     whole = made.run(made.context("whole"))
     for _ in range(4):

@@ -5,7 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kernelskill.policy.forecasts import DEVIATION, LEAST_CHOSEN, Expected, joined, worthwhile
+from kernelskill.policy.forecasts import (
+    DEVIATION,
+    LEAST_CHOSEN,
+    Expected,
+    is_far_behind,
+    joined,
+    worthwhile,
+)
 
 
 def expected(means: list[float], deviations: list[float]) -> Expected:
@@ -29,13 +36,29 @@ def test_who_has_no_forecast_keeps_what_was_expected() -> None:
     assert np.array_equal(found.draws, before.draws)
 
 
-def test_a_sure_expectation_hears_no_forecast() -> None:
-    assert joined(expected([0.2], [0.0]), [3.0]).means[0] == pytest.approx(0.2, abs=1e-3)
+def test_a_sure_expectation_is_of_the_kind_and_hears_the_forecast_of_this_kernel() -> None:
+    found = joined(expected([0.2], [0.0]), [3.0])
+    assert found.means[0] == pytest.approx(1.6)
+    assert found.deviations[0] == 0.0
 
 
-def test_of_a_great_gain_only_its_rivals_are_looked_at() -> None:
-    assert worthwhile(expected([3.0, 2.5, 0.2, 0.1, 0.3], [0.2] * 5)) == 2
-    assert worthwhile(expected([3.0, 0.1, 0.1], [0.2] * 3)) == LEAST_CHOSEN
-    assert worthwhile(expected([0.1, 0.08, 0.05, 0.04], [0.1] * 4)) == 4
-    assert worthwhile(expected([-0.1, -0.2, -0.3], [0.05] * 3)) >= LEAST_CHOSEN
-    assert worthwhile(expected([0.1], [0.1])) == 1
+def looked_at(means: list[float], deviations: list[float], wishes: list[float] | None = None) -> list[int]:
+    return worthwhile(expected(means, deviations), np.array(wishes or [0.0] * len(means)))
+
+
+def test_only_those_that_may_be_the_best_are_looked_at() -> None:
+    assert looked_at([3.0, 2.7, 0.2, 0.1, 0.3], [0.2] * 5) == [0, 1]
+    assert looked_at([0.1, 3.0, 0.2], [0.2] * 3) == [1, 2]
+    assert looked_at([3.0, 2.7, 2.8, 1.0], [0.2, 0.2, 0.2, 1.1]) == [0, 2, 1, 3]
+    assert len(looked_at([0.1, 0.08, 0.05, 0.04], [0.1] * 4)) == 4
+    assert len(looked_at([-0.1, -0.2, -0.3], [0.05] * 3)) == LEAST_CHOSEN
+    assert looked_at([0.1], [0.1]) == [0]
+
+
+def test_what_the_user_wished_for_is_looked_at() -> None:
+    assert looked_at([3.0, 2.9, 0.1], [0.1] * 3, [0.0, 0.0, 3.0]) == [2, 0, 1]
+
+
+def test_what_was_paid_for_is_given_up_only_far_behind() -> None:
+    slate = expected([3.0, 0.8, 0.2], [0.2] * 3)
+    assert [is_far_behind(slate, index) for index in range(3)] == [False, False, True]
