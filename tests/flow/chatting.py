@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pexpect
 
-from tests.flow.processes import until
 from tests.flow.small_task import environment
 
 READY = r"\x1b\[\?2004h"
@@ -72,17 +73,30 @@ class Terminal:
         self.until(until)
 
     def interrupt(self) -> None:
-        """Press Ctrl-C."""
+        """Press Ctrl-C; one that stands still sees it as it goes on."""
         self.child.send("\x03")
+        self.thaw()
 
-    def comes(self, sign: Callable[[], bool], what: str, seconds: float = 300.0) -> None:
+    def freeze(self) -> None:
+        """Let it stand still where it is, so that what it does does not end before the next key is pressed."""
+        os.kill(self.child.pid, signal.SIGSTOP)
+        self.child.expect(pexpect.TIMEOUT, timeout=0)
+
+    def thaw(self) -> None:
+        """Let it go on."""
+        os.kill(self.child.pid, signal.SIGCONT)
+
+    def waits(self) -> bool:
+        """Whether it waits for a line already, by what has been taken of what it shows."""
+        return re.search(READY, self.child.buffer) is not None
+
+    def comes(self, sign: Callable[[], bool], what: str, seconds: float = 300.0, pause: float = 0.1) -> None:
         """Wait for something that isn't shown; what is shown meanwhile is taken, or the chat would stand still."""
-
-        def has_come() -> bool:
-            self.child.expect(pexpect.TIMEOUT, timeout=0.1)
-            return sign()
-
-        until(has_come, seconds, f"{what} never came: {self.transcript}{plain(self.child.buffer)}")
+        deadline = time.monotonic() + seconds
+        while not sign():
+            shown = plain(self.child.buffer)
+            assert time.monotonic() < deadline, f"{what} never came: {self.transcript}{shown}"
+            self.child.expect(pexpect.TIMEOUT, timeout=pause)
 
     def end(self) -> None:
         """End it, whatever it does."""
