@@ -209,7 +209,7 @@ class ExpressionTypes:
         if kind in ("float2", "float3", "float4", "double2", "int2", "int3", "int4"):
             return kind[:-1]
         member = member_type(self.unit, kind, self.unit.text_of(name)) if name is not None else ""
-        return self._known(member, 0) if member else None
+        return self._known(member.rstrip("*"), member.count("*")) if member else None
 
     def _element(self, node: Node) -> str | None:
         kind = self.of(node.child_by_field_name("argument"))

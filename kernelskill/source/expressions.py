@@ -234,7 +234,8 @@ def _field_type(unit: SourceUnit, function: FunctionDef, node: Node, depth: int)
     if kind[-1:].isdigit() and unit.text_of(name) in ("x", "y", "z", "w"):
         return _VECTOR_ELEMENTS.get(kind[:-1], "")
     found = member_type(unit, kind, unit.text_of(name))
-    return normalised_type(found) if found else ""
+    bare = found.rstrip("*")
+    return normalised_type(bare) + found[len(bare) :] if bare else ""
 
 
 def _binary_type(unit: SourceUnit, function: FunctionDef, node: Node, depth: int) -> str:

@@ -14,6 +14,8 @@ class Cell { public: int n; };
 namespace a { struct Twice { float v; }; }
 namespace b { struct Twice { double v; }; }
 struct Later;
+template <typename T, int V> struct alignas(16) Pack { T at[V]; T first; int used[2][V]; };
+template <int N, class A, class B = float> struct Mixed { A a; B b; };
 """
 
 
@@ -24,7 +26,16 @@ struct Later;
         ("Body", "wide", "double"),
         ("Seen", "age", "unsigned int"),
         ("Cell", "n", "int"),
-        *[("Body", name, "") for name in ("at", "p", "next", "pull", "missing")],
+        ("Body", "at", "float*"),
+        ("Pack<float, 16>", "at", "float*"),
+        ("Pack<float, 16>", "first", "float"),
+        ("Pack<float, 16>", "used", "int**"),
+        ("Pack<Pair<int, float>, 16>", "first", "Pair<int, float>"),
+        ("Pack", "first", ""),
+        ("Mixed<(1 << 2), unsigned char, double>", "a", "unsigned char"),
+        ("Mixed<4, unsigned char, double>", "b", "double"),
+        ("Mixed<4, unsigned char>", "b", ""),
+        *[("Body", name, "") for name in ("p", "next", "pull", "missing")],
         ("Pointer", "age", ""),
         ("Twice", "v", ""),
         ("Later", "v", ""),
