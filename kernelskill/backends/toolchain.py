@@ -47,6 +47,14 @@ class Toolchain:
         """12 or 13."""
         return int(self.nvcc_version.split(".")[0])
 
+    def is_too_new_for(self, cuda: str) -> bool:
+        """Whether a driver need not load what this nvcc makes.
+
+        Args:
+            cuda: The newest CUDA that the driver serves, for example `12.4`; it serves all of that major version.
+        """
+        return self.nvcc_major > int(cuda.split(".")[0])
+
     @staticmethod
     def find() -> Toolchain:
         """Return the toolchain; the same answer for the whole life of the process.
@@ -66,8 +74,9 @@ class Toolchain:
 def _find(path: str, cuda_home: str, cuda_path: str) -> Toolchain:
     nvcc = _first_program("nvcc", path, (cuda_home, cuda_path, "/usr/local/cuda"))
     if nvcc is None:
+        without = " (nvidia-cuda-nvcc-cu12 brings none, only ptxas)" if _has_ptxas_alone() else ""
         raise CompilerMissing(
-            "nvcc was found neither on PATH nor among the Python packages", remedy=_NVCC_REMEDY
+            f"nvcc was found neither on PATH nor among the Python packages{without}", remedy=_NVCC_REMEDY
         )
     gxx = shutil.which("g++", path=path)
     if gxx is None:
@@ -97,16 +106,26 @@ def _first_program(name: str, path: str, roots: tuple[str, ...]) -> Path | None:
     return next((program for program in candidates if os.access(program, os.X_OK)), None)
 
 
-def packaged_programs(name: str) -> list[Path]:
-    """Return where pip's `nvidia-*` packages would keep a program of the toolkit, the newest first."""
+def packaged_programs(name: str, package: str = "") -> list[Path]:
+    """Return where pip's `nvidia-*` packages keep a program of the toolkit, the newest first.
+
+    Args:
+        name: The program.
+        package: What its package for CUDA 12 is named after, where that is not the program.
+    """
     spec = importlib.util.find_spec("nvidia")
     roots = [Path(place) for place in (spec.submodule_search_locations or ())] if spec is not None else []
     folders = [
         folder
         for root in roots
-        for folder in (*sorted(root.glob("cu[0-9]*"), reverse=True), root / f"cuda_{name}")
+        for folder in (*sorted(root.glob("cu[0-9]*"), reverse=True), root / f"cuda_{package or name}")
     ]
     return [program for folder in folders if (program := folder / "bin" / name).is_file()]
+
+
+def _has_ptxas_alone() -> bool:
+    """Whether the package for CUDA 12 is installed, whose name promises more than it holds."""
+    return any(program.parents[1].name == "cuda_nvcc" for program in packaged_programs("ptxas", "nvcc"))
 
 
 def _toolkit_root(nvcc: Path) -> Path:

@@ -92,7 +92,25 @@ def _gpu() -> Finding:
         detail = "none; --device emulated gives estimates"
         return Finding(name="GPU", state="limited", detail=detail, remedy=remedy)
     names = ", ".join(f"cuda:{gpu.index} {gpu.name}" for gpu in gpus)
-    return Finding(name="GPU", state="ok", detail=f"{names}; CUDA {gpus[0].cuda}")
+    detail = f"{names}; CUDA {gpus[0].cuda}"
+    too_new = _nvcc_too_new_for(gpus[0].cuda)
+    if too_new:
+        return Finding(
+            name="GPU",
+            state="limited",
+            detail=f"{detail}, whose driver need not load what {too_new} makes",
+            remedy=f"update the driver, or put the nvcc of CUDA {gpus[0].cuda} first on the PATH",
+        )
+    return Finding(name="GPU", state="ok", detail=detail)
+
+
+def _nvcc_too_new_for(cuda: str) -> str:
+    """Return the compiler that a driver is too old for; empty where there is none, or it fits."""
+    try:
+        toolchain = Toolchain.find()
+    except KernelSkillError:
+        return ""
+    return f"nvcc {toolchain.nvcc_version}" if toolchain.is_too_new_for(cuda) else ""
 
 
 def _counters() -> Finding:

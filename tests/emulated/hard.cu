@@ -57,6 +57,10 @@ __global__ void half_pairs(const __half2* a, const __half2* b, __half2* c, int n
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) c[i] = __hfma2(a[i], b[i], __hmul2(a[i], __float2half2_rn(0.5f)));
 }
+__global__ void half_functions(const __half* a, __half* c, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) c[i] = hrcp(__hadd(hexp(__hneg(a[i])), hsqrt(__float2half(1.0f))));
+}
 __global__ void brain_floats(const __nv_bfloat16* a, float* c, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) c[i] = __bfloat162float(__float2bfloat16(__bfloat162float(a[i]) * 3.0f));

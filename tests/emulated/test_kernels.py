@@ -128,6 +128,12 @@ def test_half_pairs_round_once():
     )
 
 
+def test_functions_of_halves():
+    a = X.astype(np.float16)
+    after = ran(HARD, "half_functions", dict(a=a, c=np.zeros_like(a)), ["a", "c", N])
+    assert np.allclose(after["c"].astype(F), 1 / (1 + np.exp(-a.astype(F))), rtol=2e-3)
+
+
 def test_brain_floats():
     a = X.astype(ml_dtypes.bfloat16)
     after = ran(HARD, "brain_floats", dict(a=a.view(np.uint16), c=zeros(N)), ["a", "c", N])

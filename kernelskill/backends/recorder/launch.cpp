@@ -239,7 +239,7 @@ RECORDER_API void __cudaRegisterManagedVar(void**, void**, char*, const char* na
          Direct::possible);
 }
 
-// ---- launches: the stubs of CUDA 12 call cudaLaunchKernel, those of CUDA 13 the functions with underscores
+// ---- launches: the stubs of CUDA 12.0 to 12.3 call cudaLaunchKernel, later ones the functions with underscores
 
 RECORDER_API unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t dynamic_shared, void* stream) {
   pushed.push_back({grid, block, dynamic_shared, stream});
@@ -268,10 +268,12 @@ RECORDER_API cudaError_t __cudaLaunchKernel(void* kernel, dim3 grid, dim3 block,
   return launch(kernel, grid, block, arguments, dynamic_shared, stream, Extras());
 }
 
+#if CUDART_VERSION >= 12010
 RECORDER_API cudaError_t cudaGetKernel(cudaKernel_t* kernel, const void* stub) {
   *kernel = reinterpret_cast<cudaKernel_t>(find_kernel(stub));
   return *kernel != nullptr ? cudaSuccess : unknown_function(stub);
 }
+#endif
 
 RECORDER_API cudaError_t cudaLaunchKernel(const void* function, dim3 grid, dim3 block, void** arguments,
                                           size_t dynamic_shared, cudaStream_t stream) {

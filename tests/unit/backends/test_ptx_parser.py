@@ -12,6 +12,7 @@ from kernelskill.backends.emulated.ptx.syntax import (
     Place,
     PtxError,
     Scope,
+    Variable,
     Vector,
 )
 from kernelskill.backends.emulated.translate.module import translate_module
@@ -58,6 +59,18 @@ $L__BB0_2:
 
 def statements(text=PTX):
     return parse(text).functions[-1].body.statements
+
+
+def test_declarations_without_a_space_before_their_type():
+    text = PTX.replace("{ .reg .b32 tmp;", "{.reg.b16   h,r; .shared.v2.b32 own[8]; .reg.b32 tmp;")
+    (scope,) = (one for one in statements(text) if isinstance(one, Scope))
+    declared = [(v.name, v.space, v.type) for v in scope.statements if isinstance(v, Variable)]
+    assert declared == [
+        ("h", "reg", "b16"),
+        ("r", "reg", "b16"),
+        ("own", "shared", "b32"),
+        ("tmp", "reg", "b32"),
+    ]
 
 
 def test_module_parts():

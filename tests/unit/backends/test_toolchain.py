@@ -101,6 +101,41 @@ print(packaged_programs("nvcc"))
     assert f"{tmp_path}/site/nvidia/{layout}/bin/nvcc" in found
 
 
+def test_a_package_that_holds_ptxas_alone_is_named(tmp_path):
+    make_program(tmp_path / "site" / "nvidia" / "cuda_nvcc" / "bin" / "ptxas", "#!/bin/sh\n")
+    script = """
+from kernelskill.backends.toolchain import packaged_programs
+print(packaged_programs("nvcc"), packaged_programs("ptxas", "nvcc"))
+"""
+    environment = {"PATH": "/usr/bin:/bin", "PYTHONPATH": f"{ROOT}:{tmp_path}/site"}
+    found = subprocess.run(
+        [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True
+    ).stdout
+    assert f"{tmp_path}/site/nvidia/cuda_nvcc/bin/ptxas" in found
+    assert "bin/nvcc" not in found.partition(str(tmp_path))[0]
+
+
+@pytest.mark.parametrize(
+    ("nvcc", "driver", "too_new"),
+    [
+        ("13.0.88", "12.4", True),
+        ("12.9.86", "12.0", False),
+        ("12.9.86", "13.0", False),
+        ("13.5.37", "13.0", False),
+    ],
+)
+def test_a_driver_serves_all_of_its_major_version(tmp_path, nvcc, driver, too_new):
+    toolchain = Toolchain(
+        nvcc=tmp_path,
+        nvcc_version=nvcc,
+        root=tmp_path,
+        cuda_include=tmp_path,
+        gxx=tmp_path,
+        gxx_version="12.2.0",
+    )
+    assert toolchain.is_too_new_for(driver) is too_new
+
+
 def test_this_machines_toolchain_is_found_once():
     try:
         first = Toolchain.find()

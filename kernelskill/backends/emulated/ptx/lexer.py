@@ -15,7 +15,8 @@ _TOKEN = re.compile(
       | (?P<float>0[fF][0-9a-fA-F]{8}\b|0[dD][0-9a-fA-F]{16}\b|\d+\.\d*(?:[eE][+-]?\d+)?)
       | (?P<integer>(?:0[xX][0-9a-fA-F]+|0[bB][01]+|\d+)U?\b)
       | (?P<word>[%$_A-Za-z][\w$%]*(?:(?:\.|::)[\w$]+)*)
-      | (?P<directive>\.[A-Za-z_][\w]*(?:(?:\.|::)[\w]+)*)
+      | (?P<directive>\.(?:reg|param|local|shared|global|const|v[248])(?=\.)  # `.reg.b32` is two
+                    |\.[A-Za-z_][\w]*(?:(?:\.|::)[\w]+)*)
       | (?P<mark>[{}\[\]()<>,;:|!+\-@=*])
     """,
     re.VERBOSE | re.DOTALL | re.ASCII,
