@@ -52,7 +52,8 @@ def uncompiled(
     """Return the evaluation of a candidate that the compiler refused."""
     first = failure.diagnostics[0] if failure.diagnostics else None
     detail = "the compiler did not finish in time" if failure.timed_out else failure.log[:200]
-    if first is not None:
+    # What a compiler says that is being stopped is no fault of the source.
+    if first is not None and not failure.timed_out:
         detail = f"{first.file}:{first.line}: {first.message}"
     return evaluation.model_copy(
         update={

@@ -19,7 +19,7 @@ from optuna.trial import TrialState
 
 from kernelskill.agents.families import Values, steps_at
 from kernelskill.schema.candidate import Step
-from kernelskill.schema.evaluation import Evaluation, VerdictKind
+from kernelskill.schema.evaluation import Evaluation, Status, VerdictKind
 from kernelskill.schema.proposal import Choice, Proposal, Refusal
 from kernelskill.schema.search import PointOutcome, PointTrial
 from kernelskill.search.screening import spilled_bytes
@@ -30,6 +30,8 @@ CASE_LEAD = 0.1
 """ln(speedup) in one timed case that makes a point worth a full evaluation beside the best one."""
 FEW = 5
 """Points below which the sampler has nothing to learn from."""
+MOST_UNBUILT = 2
+"""Points that do not compile, or not in time, after which a family is left: others rarely do better."""
 BATCH = 2
 """Points that the sampler proposes before it hears how they did; the second is built meanwhile."""
 _ASKS = 16
@@ -84,6 +86,7 @@ class PointSearch:
     _trials: list[PointTrial] = field(default_factory=list)
     _spills: list[int] = field(default_factory=list)
     _built: int = 0
+    _unbuilt: int = 0
     _is_over: bool = False
 
     def prefetch(self) -> None:
@@ -166,6 +169,10 @@ class PointSearch:
                 found[proposal.id] = _trial(
                     proposal, "failed", check, VerdictKind.REFUSED, detail=check.detail
                 )
+                self._unbuilt += check.status is Status.COMPILE_ERROR
+            if self._unbuilt >= MOST_UNBUILT:
+                self._is_over = True
+                break
         worth_it = []
         for proposal, check in right:
             reason = self._why_pruned(proposal, check)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from kernelskill.algorithm.code_size import require_short
 from kernelskill.algorithm.expression import Expression, Fold, Load, Loop, Reduce
 from kernelskill.algorithm.lowering.hoisting import hoistable
 from kernelskill.algorithm.lowering.kernel import LaunchFacts, emit
@@ -51,6 +52,7 @@ def checked(plan: Plan) -> Plan:
     Raises:
         IllegalMove: It cannot, with the reason.
     """
+    require_short(plan.algorithm, plan.schedule)
     names = {parameter.name: parameter.name for parameter in plan.algorithm.parameters}
     emitted = emit(plan.algorithm, plan.schedule, LaunchFacts(names))
     if emitted.threads > 1024:

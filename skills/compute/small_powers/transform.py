@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kernelskill.skills.device_code import editable_functions, fresh_name, units_of
-from kernelskill.skills.early_values import statement_before
+from kernelskill.skills.early_values import is_body, statement_before
 from kernelskill.skills.expression_types import ExpressionTypes, called_name, is_integer, is_pure
 from kernelskill.skills.float_flow import FloatFlow, FloatTypes
 from kernelskill.skills.kernel_launches import template_bindings
@@ -122,14 +122,14 @@ class _Reader:
             and not is_never_negative(self.types, base, self.context)
         )
         simple = _is_simple(base) and not guarded
-        statement = None if simple else statement_before(self.types, node, base)
+        statement = None if simple else statement_before(self.types, node, base, bare=True)
         if statement is None and guarded:
             raise SkillRefused(f"{where} may be negative, and it can't be computed before the statement")
         if statement is None and not simple and any(n.type in _REPEATED_BADLY for n in walk(base)):
             raise SkillRefused(f"{where} can't be computed before the statement")
         quotient, roots = self._quotient(node, kind) if exponent in _DIVISORS else None, None
         if exponent in _INVERSE or (quotient is not None and exponent not in _CALLS):
-            roots = statement_before(self.types, node, base)
+            roots = statement_before(self.types, node, base, bare=True)
             quotient = quotient if roots is not None else None
         return _Power(node, base, exponent, base_type, kind, statement, guarded, quotient, roots)
 
@@ -197,9 +197,26 @@ def rewrite(unit: SourceUnit, site: Site, parameters: Mapping[str, str], context
             root = taken[-1]
         _replace(unit, power, base, root, edits)
     for statement, declarations in lines.values():
-        indent = unit.indent_of(statement)
-        edits.insert_line_before(statement, f"\n{indent}".join(declarations))
+        _write_before(unit, statement, declarations, edits)
     return Rewrite(edits=edits.edits)
+
+
+def _write_before(unit: SourceUnit, statement: Node, lines: list[str], edits: EditSet) -> None:
+    """Write lines before a statement, in braces with it where it alone is what a loop or an `if` does."""
+    indent = unit.indent_of(statement)
+    text = f"\n{indent}".join(lines)
+    if not is_body(statement):
+        edits.insert_line_before(statement, text)
+        return
+    head = statement.prev_sibling
+    while head is not None and head.type == "comment":
+        head = head.prev_sibling
+    outer = unit.indent_of(statement.parent) if statement.parent is not None else ""
+    if head is None or indent == outer:  # on one line with its loop
+        edits.insert_before(statement, f"{{ {' '.join(lines)} ").insert_after(statement, " }")
+        return
+    edits.insert_after(head, " {").insert_line_before(statement, text)
+    edits.insert_after(statement, f"\n{outer}}}")
 
 
 def _replace(unit: SourceUnit, power: _Power, base: str, root: str, edits: EditSet) -> None:

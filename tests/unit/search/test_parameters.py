@@ -34,6 +34,7 @@ class Table:
     refuses: Callable[[int, int], bool] = lambda tile, depth: False
     pruned: Callable[[int, int], bool] = lambda tile, depth: False
     fails: Callable[[int, int], bool] = lambda tile, depth: False
+    breaks: Callable[[int, int], bool] = lambda tile, depth: False
     spills: Callable[[int, int], int] = lambda tile, depth: 0
     known: set[str] = field(default_factory=set)
     budget: int = 1000
@@ -65,6 +66,7 @@ class Table:
         point = self._point(proposal.steps)
         self.built.append(point)
         status = Status.INCORRECT if self.fails(*point) else Status.PASSED
+        status = Status.COMPILE_ERROR if self.breaks(*point) else status
         spilled = self.spills(*point)
         kernel = KernelResources(
             name="k", display_name="k", registers=32, static_shared_bytes=0, spill_store_bytes=spilled
@@ -154,6 +156,13 @@ def test_the_first_points_can_be_started_ahead_of_the_search() -> None:
     assert (bench.fetched, bench.built) == (3, [])
     ahead = search_.run()
     assert ahead == tuple(search(Table(), limit=6))
+
+
+def test_a_family_that_does_not_compile_is_left_and_what_did_is_timed() -> None:
+    bench = Table(breaks=lambda tile, depth: tile > 2)
+    trials = search(bench, order=[("1", "1"), ("3", "1"), ("4", "1"), ("2", "1"), *points(CHOICES, 64)])
+    assert bench.built == [(1, 1), (3, 1), (4, 1)]
+    assert [trial.outcome for trial in trials] == ["kept", "failed", "failed"]
 
 
 def test_a_space_without_a_right_point_shows_one_that_failed() -> None:

@@ -80,7 +80,7 @@ def test_a_macro_is_changed_where_every_use_is_float() -> None:
         ),
         (
             "float v = x[0]; if (n) v = powf(v + 1, 4);",
-            ["float v = x[0]; if (n) v = ((v + 1) * (v + 1)) * ((v + 1) * (v + 1));"],
+            ["float v = x[0]; if (n) { const float base = v + 1; v = (base * base) * (base * base); }"],
         ),
         (
             "float r = x[0] * x[0] + 1e-9f; y[0] = x[1] / pow(r, 1.5f);",
@@ -140,6 +140,22 @@ def test_small_powers(before: str, after: list[str]) -> None:
         f"- {before}",
         *(f"+ {line}" for line in after),
     ]
+
+
+def test_small_powers_of_the_one_statement_of_a_loop() -> None:
+    before = "for (int i = 0; i < n; ++i) // all\n    if (i > 2)\n        y[0] += pow(x[i], 2);\n    else\n        y[0] += x[i];"
+    assert changed_lines("compute/small_powers", body(before)) == [
+        "- if (i > 2)",
+        "- y[0] += pow(x[i], 2);",
+        "+ if (i > 2) {",
+        "+ const float base = x[i];",
+        "+ y[0] += base * base;",
+        "+ }",
+    ]
+    commented = "for (int i = 0; i < n; ++i) // all\n    y[0] += pow(x[i], 2);"
+    assert (
+        changed_lines("compute/small_powers", body(commented))[2] == "+ for (int i = 0; i < n; ++i) { // all"
+    )
 
 
 def test_small_powers_of_device_functions() -> None:
