@@ -9,6 +9,7 @@ from kernelskill.errors import RunInterrupted
 from kernelskill.graph import outcomes
 from kernelskill.graph.context import RoundContext
 from kernelskill.schema.evaluation import Evaluation, Verdict, VerdictKind
+from kernelskill.schema.event import Evaluated
 from kernelskill.schema.proposal import Proposal
 
 MOST_FULL = 3
@@ -28,7 +29,7 @@ def wants_shortlist(context: RoundContext, proposals: Sequence[Proposal]) -> boo
 def shortlist(
     context: RoundContext, number: int, proposals: Sequence[Proposal]
 ) -> tuple[list[Proposal], list[Proposal]]:
-    """Time every proposal briefly, until the budget is spent.
+    """Time every proposal briefly, until the budget is spent; what the round looked at before counts all the same.
 
     Returns:
         Those that deserve a full evaluation, the best first, and all that were looked at, in their order. Who is
@@ -43,11 +44,13 @@ def shortlist(
     for position, proposal in enumerate(proposals):
         if context.stop.is_set:
             raise RunInterrupted("stopped between two evaluations")
-        if context.is_spent_for_now():
-            break
+        seen = _was_seen(context, number, proposal)
+        if not seen and context.is_spent_for_now():
+            continue
         evaluation = context.evaluation(proposal, depth="cheap")
-        brief = outcomes.evaluated(number, proposal, evaluation).model_copy(update={"depth": "cheap"})
-        context.log.emit(brief)
+        if not seen:
+            brief = outcomes.evaluated(number, proposal, evaluation).model_copy(update={"depth": "cheap"})
+            context.log.emit(brief)
         looked.append(proposal)
         gain = _gain(context, proposal, evaluation)
         if gain is not None:
@@ -59,6 +62,12 @@ def shortlist(
     least = max(0.0, LEAST_SHARE * best, best - MOST_BEHIND)
     going_on = [proposal for gain, _, proposal in best_first[1:MOST_FULL] if gain > least]
     return [best_first[0][2], *going_on], looked
+
+
+def _was_seen(context: RoundContext, number: int, proposal: Proposal) -> bool:
+    """Whether the round, or an attempt at it that was stopped, gave a proposal its brief look already."""
+    looks = (e for e in context.log.events if isinstance(e, Evaluated) and e.round == number)
+    return any(e.candidate == proposal.candidate.digest and e.depth == "cheap" for e in looks)
 
 
 def passed_over(verdict: Verdict) -> Verdict:

@@ -289,6 +289,21 @@ def test_the_best_of_a_brief_look_is_evaluated_though_the_budget_is_spent(shop: 
     assert [event.depth for event in evaluated] == ["cheap", "search"]
 
 
+def test_what_had_its_brief_look_before_the_budget_was_spent_is_evaluated(shop: Callable[..., Any]) -> None:
+    made = shop(slate=3, points=0, budget_s=1000.0, rounds=1)
+    for name, ms in (("a", 0.9), ("b", 0.3), ("c", 0.5)):
+        made.skill(f"compute/{name}", "/* plain */", f"/* {name} */", ms)
+    for _ in range(2):
+        with pytest.raises(RunInterrupted):
+            made.run(made.context(stop_at=Evaluated))
+    last = made.context()
+    last.budget = last.budget.model_copy(update={"device_seconds": 1e-6})
+    rounds.run_rounds(last)
+    evaluated = of_kind(last, Evaluated)
+    assert [event.depth for event in evaluated] == ["cheap", "cheap", "search"]
+    assert "ms=0.3" in best_source(last) or "ms=0.5" in best_source(last)
+
+
 def test_a_round_with_a_brief_look_goes_on_where_it_was_stopped(shop: Callable[..., Any]) -> None:
     made = shop(slate=3, points=0, budget_s=1000.0)
     for name, ms in (("a", 0.9), ("b", 0.3), ("c", 0.31)):
