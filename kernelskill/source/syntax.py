@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import cast
 
 import tree_sitter_cuda
 from tree_sitter import Language, Parser, Tree
@@ -54,8 +55,9 @@ class SyntaxTree:
 
     def text_of(self, node: Node | Span) -> str:
         """Return the original text of a node or span."""
-        span = span_of(node)
-        return self.data[span.start : span.end].decode()
+        if isinstance(node, Span):
+            return self.data[node.start : node.end].decode()
+        return self.data[node.start_byte : node.end_byte].decode()
 
     def operator(self, node: Node) -> str:
         """Return the operator of a binary, unary, assignment or update expression; empty if it has none."""
@@ -64,8 +66,9 @@ class SyntaxTree:
 
     def line_of(self, position: Node | Span | int) -> int:
         """Return the line, counted from 1, of a byte offset or of the start of a node."""
-        offset = position if isinstance(position, int) else span_of(position).start
-        return bisect_right(self.line_starts, offset)
+        if not isinstance(position, int):
+            position = position.start if isinstance(position, Span) else position.start_byte
+        return bisect_right(self.line_starts, position)
 
     def line_span(self, line: int) -> Span:
         """Return the bytes of one line without its line break."""
@@ -98,11 +101,15 @@ def span_of(node: Node | Span) -> Span:
 
 def walk(node: Node) -> Iterator[Node]:
     """Yield a node and everything below it in the order of the text."""
-    stack = [node]
-    while stack:
-        current = stack.pop()
-        yield current
-        stack.extend(reversed(current.children))
+    # A cursor makes a node only where it stands; lists of children would be made and thrown away.
+    cursor = node.walk()
+    yield node
+    while True:
+        if not cursor.goto_first_child():
+            while not cursor.goto_next_sibling():
+                if not cursor.goto_parent():
+                    return
+        yield cast(Node, cursor.node)
 
 
 def ancestors(node: Node) -> Iterator[Node]:

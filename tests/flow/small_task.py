@@ -1,16 +1,19 @@
-"""A task so small that a whole run takes seconds, and the program as a process of its own."""
+"""A task so small that a whole run takes seconds; commands in this process, or the program as one of its own."""
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
+from kernelskill.cli.main import run_program
 from kernelskill.events import read_events
 from kernelskill.schema.event import Event
 
@@ -75,10 +78,10 @@ def environment(**changes: str) -> dict[str, str]:
     return {**os.environ, "COLUMNS": "100", **changes}
 
 
-def kernelskill(
+def program(
     *arguments: object, cwd: Path, timeout: float = 900, env: dict[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Run the program to its end."""
+    """Run the program to its end, as a process of its own."""
     return subprocess.run(
         [*COMMAND, *map(str, arguments)],
         cwd=cwd,
@@ -90,9 +93,43 @@ def kernelskill(
     )
 
 
-def optimised(*arguments: object, cwd: Path, timeout: float = 900) -> subprocess.CompletedProcess[str]:
-    """Run the program and insist that it succeeds."""
-    done = kernelskill(*arguments, cwd=cwd, timeout=timeout)
+def kernelskill(
+    *arguments: object, cwd: Path, env: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end through the program's own entry, in this process: seconds of imports less.
+
+    Where it counts that it is another process (it is killed, its PATH is another, a second one holds the
+    folder), take `program`.
+    """
+    command = [str(argument) for argument in arguments]
+    out, errors = io.StringIO(), io.StringIO()
+    with _started_in(cwd, env or environment()), redirect_stdout(out), redirect_stderr(errors):
+        code = run_program(command)
+    return subprocess.CompletedProcess(command, code, out.getvalue(), errors.getvalue())
+
+
+@contextmanager
+def _started_in(cwd: Path, env: dict[str, str]) -> Iterator[None]:
+    """Give this process the folder and the environment that another would start with."""
+    folder, before = Path.cwd(), dict(os.environ)
+    try:
+        os.chdir(cwd)
+        _become(env)
+        yield
+    finally:
+        os.chdir(folder)
+        _become(before)
+
+
+def _become(env: dict[str, str]) -> None:
+    for name in set(os.environ).difference(env):
+        del os.environ[name]
+    os.environ.update(env)
+
+
+def optimised(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """Run a command and insist that it succeeds."""
+    done = kernelskill(*arguments, cwd=cwd)
     assert done.returncode == 0, done.stdout + done.stderr
     return done
 

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.flow.small_task import kernelskill, program
+
 KERNEL = """\
 __global__ void scale_kernel(const float *x, float *y, int n)
 {
@@ -39,18 +41,6 @@ MAIN_ONLY = """\
 __global__ void k(float *y) { y[threadIdx.x] = 1.0f; }
 int main() { float *y; cudaMalloc(&y, 128); k<<<1, 32>>>(y); return 0; }
 """
-
-
-def kernelskill(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "kernelskill", *map(str, arguments)],
-        cwd=cwd,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-        env={**os.environ, "COLUMNS": "100"},
-    )
 
 
 def write(folder: Path, kernel: str = KERNEL, test: str = TEST) -> tuple[Path, Path]:
@@ -174,7 +164,7 @@ def test_missing_files_and_wrong_options(tmp_path: Path) -> None:
 def test_an_output_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     files = write(tmp_path)
     (tmp_path / "file").write_text("in the way")
-    result = kernelskill(
+    result = program(
         "run",
         files[0],
         "--tests",
@@ -190,7 +180,7 @@ def test_an_output_folder_that_cannot_be_written_is_named(tmp_path: Path) -> Non
 
 
 def test_errors_are_json_where_json_was_asked_for(tmp_path: Path) -> None:
-    result = kernelskill("run", "nothing.cu", "--tests", "t.py", "--json", cwd=tmp_path)
+    result = program("run", "nothing.cu", "--tests", "t.py", "--json", cwd=tmp_path)
     assert result.returncode == 2
     assert '"kind": "error"' in result.stdout
     assert '"exit_code": 2' in result.stdout

@@ -93,7 +93,7 @@ def test_a_killed_bench_took_up_the_run_under_way(work: Path) -> None:
 
 def test_a_finished_bench_runs_nothing_again(work: Path) -> None:
     before = {path: path.stat().st_mtime_ns for path in (work / "out").rglob("*") if path.is_file()}
-    done = kernelskill("bench", "suite", *OPTIONS, "--json", cwd=work, timeout=60)
+    done = kernelskill("bench", "suite", *OPTIONS, "--json", cwd=work)
     assert done.returncode == 1
     assert {row["task"] for row in json.loads(done.stdout)["rows"]} == {"broken", "means", "negate"}
     assert {path: path.stat().st_mtime_ns for path in (work / "out").rglob("*") if path.is_file()} == before

@@ -16,7 +16,16 @@ import pytest
 import typer
 
 from kernelskill.cli.main import app
-from tests.flow.small_task import COMMAND, KERNEL, TEST, environment, kernelskill, optimised, write_task
+from tests.flow.small_task import (
+    COMMAND,
+    KERNEL,
+    TEST,
+    environment,
+    kernelskill,
+    optimised,
+    program,
+    write_task,
+)
 
 HELP = Path(__file__).parents[1] / "golden" / "help"
 REGENERATE = "KERNELSKILL_REGENERATE"
@@ -87,13 +96,13 @@ def test_help_is_shown_whole(columns: str) -> None:
 
 
 def test_no_command_at_all_shows_the_help(tmp_path: Path) -> None:
-    done = kernelskill(cwd=tmp_path)
+    done = program(cwd=tmp_path)
     assert done.returncode == 2
     assert "Usage" in done.stdout + done.stderr
 
 
 def test_the_version(tmp_path: Path) -> None:
-    assert re.fullmatch(r"kernelskill \d+\.\d+\.\d+\n", optimised("--version", cwd=tmp_path).stdout)
+    assert re.fullmatch(r"kernelskill \d+\.\d+\.\d+\n", program("--version", cwd=tmp_path).stdout)
 
 
 def test_doctor_finds_what_a_run_needs(tmp_path: Path) -> None:
@@ -109,17 +118,17 @@ def test_doctor_finds_what_a_run_needs(tmp_path: Path) -> None:
 def test_doctor_names_what_is_missing_and_what_to_do(tmp_path: Path) -> None:
     poor = environment(PATH=str(tmp_path))
     poor.pop("CUDA_HOME", None)
-    done = kernelskill("doctor", cwd=tmp_path, env=poor)
+    done = program("doctor", cwd=tmp_path, env=poor)
     assert done.returncode == 3, done.stdout
     assert "apt install g++" in done.stdout
     assert done.stdout.endswith("something needed is missing\n")
-    as_json = kernelskill("doctor", "--json", cwd=tmp_path, env=poor)
+    as_json = program("doctor", "--json", cwd=tmp_path, env=poor)
     assert as_json.returncode == 3
     found = json.loads(as_json.stdout)
     assert found["usable"] is False
     assert all(finding["remedy"] for finding in found["findings"] if finding["state"] == "missing")
     write_task(tmp_path)
-    run = kernelskill(*RUN, "--device", "emulated", cwd=tmp_path, env=poor)
+    run = program(*RUN, "--device", "emulated", cwd=tmp_path, env=poor)
     assert run.returncode == 3, run.stderr
     assert len(run.stderr.splitlines()) == 2
 
@@ -168,7 +177,7 @@ def test_a_draft_is_completed_and_passes_the_check(tmp_path: Path) -> None:
 
 def test_the_completion_script_is_printed(tmp_path: Path) -> None:
     script = environment(_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION="1")
-    done = kernelskill("--show-completion", "bash", cwd=tmp_path, env=script)
+    done = program("--show-completion", "bash", cwd=tmp_path, env=script)
     assert done.returncode == 0, done.stderr
     assert "complete" in done.stdout
 

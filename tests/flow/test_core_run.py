@@ -1,15 +1,13 @@
 """The main job on tasks of the core suite, on the emulated device: each ends right."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from kernelskill.tasks.suite import load_suite
 from tests.core_sample import WHOLE_RUN, chosen
+from tests.flow.small_task import environment, kernelskill
 
 TASKS = chosen([entry.name for entry in load_suite("core").entries], WHOLE_RUN)
 
@@ -17,21 +15,14 @@ TASKS = chosen([entry.name for entry in load_suite("core").entries], WHOLE_RUN)
 @pytest.mark.slow
 @pytest.mark.parametrize("task", TASKS)
 def test_the_main_job_ends_right(task: str, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "kernelskill", "bench", "core", "--only", task, "--device", "emulated"]
-    environment = {
-        **os.environ,
-        "KERNELSKILL_SLATE": "1",
-        "KERNELSKILL_POINTS": "2",
-        "KERNELSKILL_TRIALS": "1",
-        "KERNELSKILL_CONFIRM": "false",
-    }
-    done = subprocess.run(
-        [*command, "--rounds", "1", "--no-learn", "--out", str(tmp_path / "bench"), "--json"],
-        capture_output=True,
-        text=True,
-        check=False,
-        env=environment,
-        timeout=900,
+    env = environment(
+        KERNELSKILL_SLATE="1", KERNELSKILL_POINTS="2", KERNELSKILL_TRIALS="1", KERNELSKILL_CONFIRM="false"
+    )
+    done = kernelskill(
+        *("bench", "core", "--only", task, "--device", "emulated"),
+        *("--rounds", "1", "--no-learn", "--out", "bench", "--json"),
+        cwd=tmp_path,
+        env=env,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     (row,) = json.loads(done.stdout)["rows"]

@@ -27,10 +27,10 @@ from tests.flow.small_task import (
     COMMAND,
     environment,
     evaluation_files,
-    kernelskill,
     kinds,
     of_kind,
     outcome,
+    program,
     write_task,
 )
 
@@ -192,7 +192,7 @@ def test_a_run_whose_parts_are_killed_many_times_ends_like_one_that_was_not(tmp_
     adopt_orphans()
     write_task(tmp_path)
     env = environment(XDG_CACHE_HOME=str(tmp_path / "cache"), XDG_DATA_HOME=str(tmp_path / "pool-calm"))
-    calm = kernelskill("run", "kernel.cu", "-t", "test.py", "-q", "--out", "calm", cwd=tmp_path, env=env)
+    calm = program("run", "kernel.cu", "-t", "test.py", "-q", "--out", "calm", cwd=tmp_path, env=env)
     assert calm.returncode == 0, calm.stderr
     killed = _one_run(tmp_path, "hunted", random.Random(1))
     print("killed:", dict(sorted(killed.items())), "in all", killed.total())

@@ -17,6 +17,7 @@ from tests.flow.small_task import (
     kinds,
     of_kind,
     optimised,
+    program,
     section,
     write_task,
 )
@@ -29,7 +30,8 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a space and an umlaut, holding the task and one finished run in `out`."""
     folder = tmp_path_factory.mktemp("flow") / "my t\u00e4sk"
     write_task(folder)
-    done = optimised("run", "kernel.cu", "-t", "test.py", "--no-learn", "--out", "out", cwd=folder)
+    done = program("run", "kernel.cu", "-t", "test.py", "--no-learn", "--out", "out", cwd=folder)
+    assert done.returncode == 0, done.stdout + done.stderr
     (folder / "stdout.txt").write_text(done.stdout, encoding="utf-8")
     assert done.stderr == ""
     return folder
@@ -176,10 +178,11 @@ def test_the_original_files_are_untouched_and_a_second_run_is_refused_at_once(wo
 
 
 def test_json_is_all_that_stands_on_standard_output_and_the_limit_of_device_time_holds(work: Path) -> None:
-    done = optimised(
+    done = program(
         "run", "kernel.cu", "-t", "test.py", "--json", "--budget", "1ms", "--rounds", "9", "--no-learn",
         "--out", "budget", cwd=work,
     )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
     lines = list(json_lines(done.stdout))
     assert [line["kind"] for line in lines][:2] == ["run_started", "baseline_measured"]
     assert lines[-1]["kind"] == "result"

@@ -11,7 +11,7 @@ import pytest
 
 from kernelskill.isolation.child import Limits, clean_environment, run_child
 from kernelskill.llm.outlook import look_at_key, look_at_model
-from tests.flow.small_task import TEST, environment, kernelskill, of_kind, write_task
+from tests.flow.small_task import TEST, environment, of_kind, program, write_task
 from tests.llm.asking import Server
 
 SECRET = "sk-plant3d-7f3a9c1e5b8d2046x9z1q"
@@ -62,7 +62,7 @@ def test_a_whole_run_leaves_no_trace_of_the_key(server: Server, tmp_path: Path) 
     places = own_places(tmp_path / "home")
     env = environment(**places, OPENAI_API_KEY=SECRET, OPENAI_LOG="debug", KERNELSKILL_MODEL_ATTEMPTS="1")
     started = time.time() - 1
-    done = kernelskill(
+    done = program(
         *("run", "kernel.cu", "--tests", "test.py", "--out", "run"),
         *("--model", f"openai:m@{scenario}/v1", "--samples", "2", "--repairs", "1"),
         cwd=tmp_path / "task",
@@ -83,7 +83,7 @@ def test_a_whole_run_leaves_no_trace_of_the_key(server: Server, tmp_path: Path) 
 
 def test_an_error_before_the_run_does_not_show_the_key(tmp_path: Path) -> None:
     write_task(tmp_path)
-    done = kernelskill(
+    done = program(
         *("run", "kernel.cu", "--tests", "test.py", "--model", "openai:m@http://a.example/v1"),
         cwd=tmp_path,
         env=environment(OPENAI_API_KEY=SECRET),
@@ -107,7 +107,7 @@ def test_children_do_not_inherit_keys(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_doctor_tells_where_the_key_is_and_not_the_key(server: Server, tmp_path: Path) -> None:
     model = f"openai:gpt-large@{server.scenario('ok')}/v1"
     env = environment(OPENAI_API_KEY=SECRET, KERNELSKILL_MODEL=model)
-    done = kernelskill("doctor", cwd=tmp_path, env=env)
+    done = program("doctor", cwd=tmp_path, env=env)
     assert "from OPENAI_API_KEY" in done.stdout
     assert "gpt-large at 127.0.0.1, which has it" in done.stdout
     assert not any(piece.decode() in done.stdout + done.stderr for piece in pieces())
