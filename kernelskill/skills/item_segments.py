@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from kernelskill.skills.device_code import words_outside
+from kernelskill.skills.device_code import BARRIERS, WARP_WORDS, words_outside
 from kernelskill.skills.expression_types import is_pure
 from kernelskill.skills.plain_code import refuse_unclear
 from kernelskill.skills.transformation import SkillContext, SkillRefused
@@ -31,8 +31,6 @@ class Segment:
     replaced: list[Replacement] = field(default_factory=list)
     texts: dict[int, list[str]] = field(default_factory=dict)
     """Lines that stand for a whole statement, by the node's id."""
-    first: list[str] = field(default_factory=list)
-    """Lines at the start of a turn, behind the variables."""
     last: list[str] = field(default_factory=list)
     """Lines at the end of a turn."""
 
@@ -45,26 +43,46 @@ class ItemWriter:
     """Knows which variables of a kernel's body differ from element to element, and writes its segments."""
 
     def __init__(
-        self, unit: SourceUnit, kernel: KernelDef, context: SkillContext, threads: int, element: str
+        self,
+        unit: SourceUnit,
+        kernel: KernelDef,
+        context: SkillContext,
+        threads: int,
+        fresh: Callable[[str], str],
     ) -> None:
+        """Prepare.
+
+        Args:
+            unit: The file.
+            kernel: The kernel.
+            context: What may be known besides.
+            threads: Elements of a block.
+            fresh: Gives a name that nothing uses.
+        """
         self.unit, self.kernel, self.context = unit, kernel, context
-        self.threads, self.element = threads, element
+        self.threads, self.fresh = threads, fresh
+        self.element = fresh("element")
         self.flow = flow_of(unit, kernel)
         self.given: dict[int, str] = {}
         """Text of the value with which a segment begins, by variable, where something else provides it."""
 
-    def check(self, statements: Iterable[Node], *, may_return: bool) -> None:
-        """Decline statements that can't run for one element after the other.
+    def check(self, statements: Iterable[Node], array: VariableDef, *, may_return: bool) -> None:
+        """Decline statements that can't run for one element after the other; `array` is that of the scan.
 
         Raises:
             SkillRefused: One of them is such.
         """
-        if words_outside(self.unit, self.kernel, self.context) & _THREAD_WORDS:
-            raise SkillRefused("functions or macros that it uses ask which thread runs them")
+        if words_outside(self.unit, self.kernel, self.context) & (_THREAD_WORDS | BARRIERS | WARP_WORDS):
+            raise SkillRefused(
+                "functions or macros that it uses ask which thread runs them, or wait for others"
+            )
         for write in self.flow.writes:
             if isinstance(write.declared, ParameterDef):
                 raise SkillRefused(f"it changes its parameter {write.declared.name!r}")
         for statement in statements:
+            for access in find_accesses(self.unit, self.kernel):
+                if span_of(statement).contains(access.span) and access.is_shared and access.root is not array:
+                    raise SkillRefused(f"line {access.line} uses other shared memory")
             refuse_unclear(self.unit, self.kernel, statement, self.context)
             for node in walk(statement):
                 self._check_node(node, may_return=may_return)
@@ -99,6 +117,12 @@ class ItemWriter:
     def is_recomputable(self, statement: Node) -> bool:
         """Whether a declaration can be written again, with the same values."""
         return self._is_fixed(statement, of_thread=True)
+
+    def is_repeatable(self, node: Node) -> bool:
+        """Whether an expression has the same value wherever it is made again."""
+        accesses = find_accesses(self.unit, self.kernel)
+        reads = any(span_of(node).contains(access.span) for access in accesses)
+        return not reads and is_pure(self.unit, node) and self._is_fixed_expression(node, of_thread=True)
 
     def _is_fixed(self, statement: Node, *, of_thread: bool) -> bool:
         variables = self._declared_by(statement)
@@ -148,10 +172,9 @@ class ItemWriter:
             lines += ["#pragma unroll", f"for (int {item} = 0; {item} < {items}; ++{item}) {{"]
             inner = [f"const unsigned {self.element} = threadIdx.x * {items} + {item};"]
             inner += self._provided(segments, number, kept, item)
-            inner += segment.first
             for statement in segment.statements:
                 inner += self.gap(statement)
-                inner += segment.texts.get(statement.id) or [self.patched(statement, segment.replaced)]
+                inner += segment.texts.get(statement.id) or [self.whole(statement, segment.replaced)]
             inner += segment.last
             for variable, home in kept.items():
                 if segment.holds(variable.declaration) or self._is_written(segment, variable):
@@ -213,13 +236,17 @@ class ItemWriter:
             for statement in segments[number].statements:
                 self._collect(statement, segments, number, wanted, kept)
             for variable in wanted:
-                if id(variable) in self.given or self.is_recomputable(variable.declaration):
+                if (
+                    id(variable) in self.given
+                    or variable in kept
+                    or self.is_recomputable(variable.declaration)
+                ):
                     continue
                 if variable.dimensions or variable.is_reference or variable.base_type == "auto":
                     raise SkillRefused(f"{variable.name!r} is no plain variable")
                 if variable.pointer_depth:
                     raise SkillRefused(f"the pointer {variable.name!r} changes from element to element")
-                kept[variable] = f"{variable.name}_kept"
+                kept[variable] = self.fresh(f"{variable.name}_kept")
         return kept
 
     def _type_of(self, variable: VariableDef) -> str:
@@ -248,10 +275,21 @@ class ItemWriter:
         siblings = named(body) if body is not None else []
         ends = [sibling.end_byte for sibling in siblings if sibling.end_byte <= statement.start_byte]
         start = max(ends) if ends else body.start_byte + 1 if body is not None else statement.start_byte
-        text = self.unit.text_of(Span(start, statement.start_byte)).strip()
+        text = self.unit.text_of(Span(start, statement.start_byte))
+        text = text.removeprefix(self._remark_behind(start)) if ends else text
         if re.search(r"^\s*#\s*(?!pragma\b)", text, re.MULTILINE):
             raise SkillRefused(f"line {self.unit.line_of(statement)} follows a directive")
-        return [self._dedented(text, self.unit.indent_of(statement))] if text else []
+        return [self._dedented(text.strip(), self.unit.indent_of(statement))] if text.strip() else []
+
+    def _remark_behind(self, end: int) -> str:
+        """Return the comment behind a statement on its last line, with the space before it."""
+        line = self.unit.syntax.line_span(self.unit.line_of(end))
+        rest = self.unit.text_of(Span(end, max(end, line.end)))
+        return rest if rest.strip().startswith("//") else ""
+
+    def whole(self, statement: Node, replaced: Sequence[Replacement]) -> str:
+        """Return the text of a statement of the body for an element, with the comment behind it."""
+        return self.patched(statement, replaced) + self._remark_behind(statement.end_byte)
 
     @staticmethod
     def _dedented(text: str, indent: str) -> str:

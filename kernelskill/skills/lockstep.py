@@ -104,6 +104,8 @@ class Stepper:
         old = block.scalars.get(id(declared), block.no_value())
         new = block.no_value() if is_maybe else value
         block.scalars[id(declared)] = values.select(mask, new, old)
+        if not block.is_strict and mask.all():
+            block.take_group(declared)
 
     def _statement(self, node: Node, mask: Mask, is_maybe: bool) -> None:
         for expression in named(node):
@@ -220,7 +222,7 @@ class Stepper:
         is_plain = assignment.type == "assignment_expression" and self.unit.operator(assignment) == "="
         if left is None or right is None or not is_plain:
             return False
-        way = block._extreme(test, right, left)
+        way = block.extreme_way(test, right, left)
         if way is None:
             return False
         old, new = block.value(left, mask), block.value(right, mask)

@@ -8,7 +8,14 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from kernelskill.skills import lockstep_values as values
-from kernelskill.skills.expression_types import ExpressionTypes, called_name, common_type, plain_type
+from kernelskill.skills.expression_types import (
+    PURE_FUNCTIONS,
+    ExpressionTypes,
+    called_name,
+    common_type,
+    plain_type,
+)
+from kernelskill.skills.lockstep_memory import Elements, Read
 from kernelskill.skills.lockstep_values import Mask, Numbers, Value
 from kernelskill.skills.row_accumulators import Way, plain_text
 from kernelskill.source.declarations import ParameterDef, Storage, VariableDef
@@ -19,6 +26,8 @@ from kernelskill.source.syntax import Node, named, strip_parentheses
 from kernelskill.source.unit import SourceUnit
 
 _SIGNS = frozenset("+*&|^")
+_GROUPS = 16
+"""Most groups of elements that are told apart."""
 _LARGEST, _LEAST = frozenset({"max", "fmaxf", "fmax"}), frozenset({"min", "fminf", "fmin"})
 _LIMITS = {
     "INT_MIN": -(1 << 31),
@@ -33,19 +42,8 @@ class Unclear(Exception):
     """A piece of code does something that can't be followed; the text names it."""
 
 
-@dataclass(frozen=True)
-class Read:
-    """What one evaluation of an element found."""
-
-    node: Node = field(repr=False)
-    mask: Mask
-    places: Numbers | None
-    """None where they can't be told."""
-    value: Value
-
-
 @dataclass(eq=False)
-class Block:
+class Block(Elements):
     """The state of a block: its variables, the elements of one shared array, and who touched them."""
 
     unit: SourceUnit = field(repr=False)
@@ -67,23 +65,10 @@ class Block:
     reads: list[Read] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.length = int(np.prod(self.extents))
-        self.memory = values.unknown(self.length)
         self.types = ExpressionTypes(self.unit, self.kernel, self.bindings)
         self.flow = flow_of(self.unit, self.kernel)
         self.locals = local_constants(self.kernel, self.unit.syntax)
-        self.threads = np.arange(self.size, dtype=np.int64)
-        self.meet()
-
-    def meet(self) -> None:
-        """Forget who touched which element: all threads are at a barrier."""
-        self.writer = np.full(self.length, -1, np.int64)
-        self.reader = np.full(self.length, -1, np.int64)
-
-    def lose_array(self) -> None:
-        """Take the array for unknown, written by any threads since the last barrier."""
-        self.memory = values.unknown(self.length)
-        self.writer[:] = self.size
+        self.begin(self.size, int(np.prod(self.extents)))
 
     def new_group(self, size: int) -> int:
         """Return the number of the first of some new elements."""
@@ -156,6 +141,24 @@ class Block:
         self.variables[id(declared)] = first
         self.scalars[id(declared)] = values.single_parts(self.size, first)
         return self.scalars[id(declared)]
+
+    def take_group(self, declared: Declared) -> None:
+        """Take a variable's values for those of a group, where they are of the array's type and not known."""
+        is_free = not (self.scalars[id(declared)].kind != values.UNKNOWN).any()
+        kind = (
+            plain_type(self.bindings.get(declared.base_type, declared.base_type))
+            if is_free and isinstance(declared, VariableDef)
+            else ""
+        )
+        if kind == self.kind and self.symbols < _GROUPS * self.size:
+            self.group_of(declared)
+
+    def variable_of(self, value: Value) -> int | None:
+        """Return the variable, by its declaration, whose group values are."""
+        for key, first in self.variables.items():
+            if values.is_same(value, values.single_parts(self.size, first)).all():
+                return key
+        return None
 
     def is_plain(self, declared: Declared) -> bool:
         """Whether a variable is a thread's own and holds one value."""
@@ -253,7 +256,7 @@ class Block:
         )
         if test is None or first is None or second is None:
             return self.no_value()
-        way = self._extreme(strip_parentheses(test), first, second)
+        way = self.extreme_way(strip_parentheses(test), first, second)
         if way is not None:
             left, right = self.value(first, mask), self.value(second, mask)
             if self._has_parts(left, right, mask):
@@ -264,7 +267,7 @@ class Block:
         other = self.value(second, mask & ~(known & (truth.number != 0)))
         return values.select(known, values.select(truth.number != 0, taken, other), self.no_value())
 
-    def _extreme(self, test: Node, first: Node, second: Node) -> Way | None:
+    def extreme_way(self, test: Node, first: Node, second: Node) -> Way | None:
         """Return the way of `a < b ? a : b`; None where it is no such thing."""
         left, right = test.child_by_field_name("left"), test.child_by_field_name("right")
         operator = self.unit.operator(test) if test.type == "binary_expression" else ""
@@ -305,7 +308,17 @@ class Block:
         if len(arguments) == 1 and not is_users and self._is_cast(node, name):
             old, new = self.types.of(arguments[0]), self.types.of(node)
             return self.converted(self.value(arguments[0], mask), old, new)
+        self._hand_over(name, arguments, mask, is_users=is_users)
         return self.unclear(node, f"{name!r} is called")
+
+    def _hand_over(self, name: str, arguments: list[Node], mask: Mask, *, is_users: bool) -> None:
+        """Look at the arguments of a call that is not followed; one that it may change is not known any more."""
+        for argument in arguments if not self.is_strict else ():
+            inner = strip_parentheses(argument)
+            is_element = inner.type == "subscript_expression" and self.root_of(inner) is self.array
+            if is_element and (is_users or name not in PURE_FUNCTIONS):
+                self.lose_array()
+            self.value(argument, mask)
 
     @staticmethod
     def _is_cast(node: Node, name: str) -> bool:
@@ -319,7 +332,9 @@ class Block:
         if places is None:
             self.reads.append(Read(node, mask, None, self.no_value()))
             return self.unclear(node, f"which element {self.unit.text_of(node)} is can't be told")
-        self._note_read(node, places, mask)
+        if self.note_read(places, mask) and self.is_strict:
+            line = self.unit.line_of(node)
+            raise Unclear(f"line {line} reads what another thread wrote, without a barrier")
         found = values.select(mask, self.memory.at(places), self.no_value())
         self.reads.append(Read(node, mask, places, found))
         return found
@@ -354,18 +369,6 @@ class Block:
             raise Unclear(f"line {self.unit.line_of(node)} leaves {self.array.name!r}")
         return total
 
-    def _note_read(self, node: Node, places: Numbers, mask: Mask) -> None:
-        taken, threads = places[mask], self.threads[mask]
-        writers = self.writer[taken]
-        if self.is_strict and ((writers >= 0) & (writers != threads)).any():
-            raise Unclear(
-                f"line {self.unit.line_of(node)} reads what another thread wrote, without a barrier"
-            )
-        many = (self.reader[taken] >= 0) & (self.reader[taken] != threads)
-        self.reader[taken] = np.where(many, self.size, threads)
-        counts = np.bincount(taken, minlength=self.length)
-        self.reader[counts > 1] = self.size
-
     def store(self, node: Node, stored: Value, mask: Mask, *, is_maybe: bool) -> None:
         """Write elements of the array.
 
@@ -378,31 +381,9 @@ class Block:
                 raise Unclear(f"which element {self.unit.text_of(node)} is can't be told")
             self.lose_array()
             return
-        taken, threads = places[mask], self.threads[mask]
-        if self.is_strict:
-            touched = [self.writer[taken], self.reader[taken]]
-            raced = any(((by >= 0) & (by != threads)).any() for by in touched)
-            if raced or len(np.unique(taken)) != len(taken):
-                raise Unclear(f"line {self.unit.line_of(node)}: several threads touch one element")
-        self.writer[taken] = threads
-        spread = values.unknown(self.length)
-        if not is_maybe:
-            spread = _spread(stored, places, mask, self.length)
-        written = np.zeros(self.length, np.bool_)
-        written[taken] = True
-        self.memory = values.select(written, spread, self.memory)
-
-
-def _spread(stored: Value, places: Numbers, mask: Mask, length: int) -> Value:
-    """Return an array's values with what each thread stores at its place."""
-    source = np.zeros(length, np.int64)
-    source[places[mask]] = np.flatnonzero(mask)
-    return stored.at(source)
-
-
-def element_kind(unit: SourceUnit, array: VariableDef, bindings: Mapping[str, str]) -> str:
-    """Return the plain type of an array's elements."""
-    return plain_type(bindings.get(array.base_type, array.base_type))
+        if self.has_raced(places, mask) and self.is_strict:
+            raise Unclear(f"line {self.unit.line_of(node)}: several threads touch one element")
+        self.put(places, values.unknown(self.size) if is_maybe else stored, mask)
 
 
 _EXPRESSIONS = {

@@ -79,8 +79,17 @@ def running_parts(size: int, first: int) -> Value:
 
 def _widened(left: Value, right: Value) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
     width = max(left.parts.shape[1], right.parts.shape[1])
-    first, second = (np.pad(v.parts, ((0, 0), (0, width - v.parts.shape[1]))) for v in (left, right))
-    return first, second
+    return rows_of(left, width), rows_of(right, width)
+
+
+def rows_of(value: Value, width: int) -> NDArray[np.uint64]:
+    """Return the sets of values as rows of so many words at least."""
+    rows, words = value.parts.shape
+    if words >= width:
+        return value.parts
+    wide = np.zeros((rows, width), np.uint64)
+    wide[:, :words] = value.parts
+    return wide
 
 
 def select(mask: Mask, left: Value, right: Value) -> Value:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from kernelskill.skills.expression_types import is_pure, plain_type
@@ -29,6 +29,7 @@ _VECTORS = {
     "unsigned char": "uchar",
 }
 _BYTES = 16
+_OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 _MIRRORED = {">": "<", ">=": "<="}
 
 
@@ -63,20 +64,30 @@ def vector_of(kind: str, items: int) -> tuple[str, int]:
 
 
 def find_neighbours(
-    unit: SourceUnit, kernel: KernelDef, statement: Node, mode: AccessMode
+    unit: SourceUnit, kernel: KernelDef, statement: Node, mode: AccessMode, exits: Sequence[Node] = ()
 ) -> list[Neighbours]:
-    """Return the accesses of a statement to neighbouring elements of global memory."""
+    """Return the accesses of a statement to neighbouring elements of global memory.
+
+    Args:
+        unit: The file.
+        kernel: The kernel.
+        statement: One of its body.
+        mode: Which accesses are meant.
+        exits: Statements `if (test) return;` before it.
+    """
     inside = span_of(statement)
     found = []
     for access in find_accesses(unit, kernel):
         if inside.contains(access.span) and access.mode is mode:
-            neighbours = _read(unit, kernel, statement, access)
+            neighbours = _read(unit, kernel, statement, access, exits)
             if neighbours is not None:
                 found.append(neighbours)
     return found
 
 
-def _read(unit: SourceUnit, kernel: KernelDef, statement: Node, access: Access) -> Neighbours | None:
+def _read(
+    unit: SourceUnit, kernel: KernelDef, statement: Node, access: Access, exits: Sequence[Node]
+) -> Neighbours | None:
     kind = plain_type(access.element_type)
     plain = access.node.type == "subscript_expression" and len(access.indices) == 1 and not access.member
     if kind not in _VECTORS or not plain or not isinstance(access.root, ParameterDef) or access.index is None:
@@ -87,14 +98,15 @@ def _read(unit: SourceUnit, kernel: KernelDef, statement: Node, access: Access) 
     guards = _guards(statement, access.node)
     if guards is None:
         return None
-    tests = []
-    for guard in guards:
-        for part in _parts(unit, guard):
-            test = _test(unit, kernel, statement, part)
-            if test is None:
-                return None
-            tests.append(test)
-    return Neighbours(access, kind, tuple(tests))
+    parts = [(part, False) for guard in guards for part in _parts(unit, guard, "&&")]
+    for leaving in exits:
+        test = leaving.child_by_field_name("condition")
+        parts += [(part, True) for part in _parts(unit, test, "||")] if test is not None else []
+    tests = [_test(unit, kernel, statement, part, is_negated=is_negated) for part, is_negated in parts]
+    known = [test for test in tests if test is not None]
+    if len(known) < len(tests):
+        return None
+    return Neighbours(access, kind, tuple(known))
 
 
 def _guards(statement: Node, node: Node) -> list[Node] | None:
@@ -118,32 +130,35 @@ def _guards(statement: Node, node: Node) -> list[Node] | None:
                 if any(child.type == "||" for child in outer.children):
                     return None
                 guards.append(left)
-        elif outer.type.endswith("_statement") and outer.type not in (
-            "expression_statement",
-            "compound_statement",
-        ):
-            return None
-        elif outer.type == "lambda_expression":
+        elif (
+            outer.type.endswith("_statement")
+            and outer.type
+            not in (
+                "expression_statement",
+                "compound_statement",
+            )
+        ) or outer.type == "lambda_expression":
             return None
         inner, outer = outer, outer.parent
     return guards
 
 
-def _parts(unit: SourceUnit, node: Node) -> list[Node]:
-    """Return the operands of `&&`."""
+def _parts(unit: SourceUnit, node: Node, operator: str) -> list[Node]:
+    """Return the operands of `&&` or `||`."""
     node = strip_parentheses(node)
     left, right = node.child_by_field_name("left"), node.child_by_field_name("right")
-    if node.type == "binary_expression" and unit.operator(node) == "&&" and left and right:
-        return [*_parts(unit, left), *_parts(unit, right)]
+    if node.type == "binary_expression" and unit.operator(node) == operator and left and right:
+        return [*_parts(unit, left, operator), *_parts(unit, right, operator)]
     return [node]
 
 
 def _test(
-    unit: SourceUnit, kernel: KernelDef, statement: Node, node: Node
+    unit: SourceUnit, kernel: KernelDef, statement: Node, node: Node, *, is_negated: bool
 ) -> tuple[Node, Node, str, int] | None:
-    """Return a test that all elements before one pass where that one passes."""
+    """Return a test, or its opposite, that all elements before one pass where that one passes."""
     left, right = node.child_by_field_name("left"), node.child_by_field_name("right")
     sign = unit.operator(node) if node.type == "binary_expression" else ""
+    sign = _OPPOSITE.get(sign, "") if is_negated else sign
     if sign in _MIRRORED:
         left, right, sign = right, left, _MIRRORED[sign]
     if (

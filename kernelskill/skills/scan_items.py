@@ -16,16 +16,18 @@ from kernelskill.skills.neighbour_access import (
     stored_value,
     vector_of,
 )
+from kernelskill.skills.plain_code import accesses_in
 from kernelskill.skills.scan_functions import ScanFunction
-from kernelskill.skills.shared_scan_edits import Names, new_names, remaining_uses
 from kernelskill.skills.shared_arrays import SIZES
+from kernelskill.skills.shared_scan_edits import Names, new_names, remaining_uses
 from kernelskill.skills.shared_scans import Scan
 from kernelskill.skills.transformation import Rewrite, SkillContext, SkillRefused
 from kernelskill.source.accesses import AccessMode
 from kernelskill.source.declarations import VariableDef
 from kernelskill.source.definitions import KernelDef
 from kernelskill.source.edits import EditSet
-from kernelskill.source.syntax import Node, Span, named, span_of
+from kernelskill.source.scopes import Declared, Write, flow_of
+from kernelskill.source.syntax import Node, Span, named, span_of, walk
 from kernelskill.source.unit import SourceUnit
 
 _WARP = 32
@@ -103,7 +105,7 @@ class _Writer:
         self.names: Names = new_names(unit, context, scan, self.function)
         self.taken += [self.names.function, self.names.value, self.names.before, self.names.total]
         self.item, self.count = self._fresh("item"), self._fresh(f"{scan.array.name}_items")
-        self.writer = ItemWriter(unit, kernel, context, scan.threads, self._fresh("element"))
+        self.writer = ItemWriter(unit, kernel, context, scan.threads, self._fresh)
         self.functions: list[str] = []
         self.movers: dict[tuple[str, str], str] = {}
         self.has_vectors = False
@@ -124,8 +126,8 @@ class _Writer:
         statements = named(body) if body is not None else []
         first = next(i for i, s in enumerate(statements) if s == scan.statements[0])
         before, after = self._kept(statements[:first]), self._kept(statements[first + len(scan.statements) :])
-        self.writer.check(before, may_return=False)
-        self.writer.check(after, may_return=True)
+        self.writer.check(before, scan.array, may_return=False)
+        self.writer.check(after, scan.array, may_return=True)
         uniform = [statement for statement in before if self.writer.is_uniform(statement)]
         self._refuse_numbers()
         source = Segment([s for s in before if s not in uniform])
@@ -138,7 +140,7 @@ class _Writer:
         self.functions.insert(0, self.function.text(names.function))
         lines = [f"constexpr int {self.count} = {self.items};  // neighbouring elements that a thread takes"]
         for statement in uniform:
-            lines += [*self.writer.gap(statement), self.writer.patched(statement, [])]
+            lines += [*self.writer.gap(statement), self.writer.whole(statement, [])]
         lines.append(f"{scan.kind} {names.value}[{self.count}];")
         lines = indented(lines)
         lines.append(texts[0])
@@ -152,6 +154,8 @@ class _Writer:
         gone = [*scan.copies, scan.array.declaration]
         if sum(v.declaration == scan.array.declaration for v in self.kernel.locals) > 1:
             raise SkillRefused(f"{scan.array.name!r} is declared together with others")
+        if remaining_uses(self.unit, self.kernel, scan, scan.array):
+            raise SkillRefused(f"{scan.array.name!r} is used besides the scan")
         gone += [
             declared.declaration
             for declared, _ in scan.scalars
@@ -189,26 +193,64 @@ class _Writer:
         """Return the segments behind the scan; a store of neighbours is one by itself."""
         for declared, which in self.scan.scalars:
             if which in ("inclusive", "exclusive"):
+                if any(span_of(s).contains(span_of(w.node)) for s in after for w in self._writes(declared)):
+                    raise SkillRefused(f"{declared.name!r} changes after the scan")
                 self.writer.given[id(declared)] = self._of(which)
         reads = [(span_of(node), self._of(which)) for node, which in self.scan.reads]
         segments: list[Segment] = []
         plain: list[Node] = []
-        for statement in after:
-            found = find_neighbours(self.unit, self.kernel, statement, AccessMode.WRITE)
+        exits: list[Node] = []
+        for number, statement in enumerate(after):
+            if any(node.type == "return_statement" for node in walk(statement)):
+                if not self._is_exit(statement):
+                    plain += after[number:]
+                    break
+                plain.append(statement)
+                exits.append(statement)
+                continue
+            found = find_neighbours(self.unit, self.kernel, statement, AccessMode.WRITE, exits)
             value = stored_value(self.unit, statement, found[0].access) if len(found) == 1 else None
             if value is None or not self._fits(found[0]):
                 plain.append(statement)
                 continue
-            if plain:
+            if plain and plain != exits:
                 segments.append(Segment(plain, replaced=list(reads)))
-                plain = []
-            segments.append(self._wide_store(statement, found[0], value, reads))
-        if plain:
+            segments.append(self._wide_store(exits, statement, found[0], value, reads))
+            plain = list(exits)
+        if plain and plain != exits:
             segments.append(Segment(plain, replaced=list(reads)))
         return segments
 
+    def _is_exit(self, statement: Node) -> bool:
+        """Whether a statement is `if (test) return;`, with a test that can be made again."""
+        test, body = statement.child_by_field_name("condition"), statement.child_by_field_name("consequence")
+        if statement.type != "if_statement" or test is None or body is None:
+            return False
+        inner = named(body) if body.type == "compound_statement" else [body]
+        is_plain = len(inner) == 1 and inner[0].type == "return_statement" and not named(inner[0])
+        return (
+            is_plain
+            and statement.child_by_field_name("alternative") is None
+            and self.writer.is_repeatable(test)
+        )
+
+    def _writes(self, declared: Declared) -> tuple[Write, ...]:
+        return flow_of(self.unit, self.kernel).writes_to(declared)
+
     def _fits(self, found: Neighbours) -> bool:
         return vector_of(found.kind, self.items)[1] > 1
+
+    def _may_write(self, source: Segment) -> bool:
+        """Whether statements may write global memory."""
+        try:
+            accesses = [
+                access
+                for statement in source.statements
+                for access in accesses_in(self.unit, self.kernel, statement, self.context)
+            ]
+        except SkillRefused:
+            return True
+        return any(access.mode.writes and not access.is_shared for access in accesses)
 
     def _mover(self, way: str, kind: str) -> str:
         if (way, kind) not in self.movers:
@@ -227,6 +269,8 @@ class _Writer:
         return f"{flag} = {test} && {aligned};" if test else f"{flag} = {aligned};"
 
     def _wide_loads(self, source: Segment) -> None:
+        if self._may_write(source):
+            return  # what a load finds may be what the element wrote before
         for statement in source.statements:
             lines: list[str] = []
             for found in find_neighbours(self.unit, self.kernel, statement, AccessMode.READ):
@@ -250,7 +294,12 @@ class _Writer:
                 source.texts[statement.id] = [*lines, self.writer.patched(statement, source.replaced)]
 
     def _wide_store(
-        self, statement: Node, found: Neighbours, value: Node, reads: list[tuple[Span, str]]
+        self,
+        exits: list[Node],
+        statement: Node,
+        found: Neighbours,
+        value: Node,
+        reads: list[tuple[Span, str]],
     ) -> Segment:
         base = found.access.root_name
         flag, new = self._fresh(f"{base}_is_wide"), self._fresh(f"{base}_new")
@@ -272,4 +321,4 @@ class _Writer:
             "}",
         ]
         before = [f"bool {flag} = false;", f"{found.kind} {new}[{self.count}];"]
-        return Segment([statement], before=before, replaced=list(reads), texts={statement.id: lines})
+        return Segment([*exits, statement], before=before, replaced=list(reads), texts={statement.id: lines})

@@ -77,8 +77,9 @@ class _Writer:
         if scan.fill is not None:
             value = self.unit.text_of(scan.fill.value)
             edits.replace(scan.fill.statement, f"{scan.kind} {self.names.value} = {value};")
-        for statement in scan.copies:
-            edits.delete_line(statement)
+        if not self._is_needed(scan.array):
+            for statement in scan.copies:
+                edits.delete_line(statement)
         edits.replace(self._with_pragma(place), f"\n{indent}".join(lines))
         for node, which in scan.reads:
             edits.replace(node, self.names.of(which))

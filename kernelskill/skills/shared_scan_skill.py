@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kernelskill.schema.proposal import SkillParameter
+from kernelskill.skills.scan_finder import find_scans
 from kernelskill.skills.scan_items import item_counts, write_items
 from kernelskill.skills.shared_scan_edits import write_scan
-from kernelskill.skills.shared_scans import Scan, find_scans
+from kernelskill.skills.shared_scans import Scan
 from kernelskill.skills.transformation import Rewrite, Site, SkillContext, SkillRefused
 from kernelskill.source.definitions import KernelDef
 from kernelskill.source.unit import SourceUnit
-
-_FLOATS = frozenset({"float", "double"})
 
 
 def scan_sites(unit: SourceUnit, kernel: KernelDef, context: SkillContext, *, of_floats: bool) -> list[Site]:
@@ -66,16 +65,11 @@ def _scans(
     Raises:
         SkillRefused: There is none.
     """
-    scans = find_scans(unit, kernel, context)
     found: list[tuple[str, Scan]] = []
     counts: dict[str, int] = {}
-    for scan in scans:
+    for scan in find_scans(unit, kernel, context, of_floats=of_floats):
         counts[scan.array.name] = counts.get(scan.array.name, 0) + 1
         number = counts[scan.array.name]
         key = f"{kernel.name}/scan:{scan.array.name}" + (f"#{number}" if number > 1 else "")
-        if (scan.kind in _FLOATS) == of_floats:
-            found.append((key, scan))
-    if not found:
-        other = scans[0]
-        raise SkillRefused(f"what it scans in {other.array.name!r} is of type {other.kind}")
+        found.append((key, scan))
     return found

@@ -270,4 +270,62 @@ SPELLINGS = (
     if (t == 127) sums[blockIdx.x] = low[out_at * 128 + t];
 """,
     ),
+    Spelling(
+        "results_before",
+        "float",
+        """\
+    __shared__ float s[2][256];
+    int i = blockIdx.x * blockDim.x + threadIdx.x;  // the element
+    const float scale = 2;
+    float x = 0;
+    int cur = 0;
+    if (i < n)
+        x = in[i] * scale;
+    s[cur][threadIdx.x] = x;
+    __syncthreads();
+    #pragma unroll
+    for (int d = 1; d < blockDim.x; d <<= 1, cur ^= 1) {
+        float v = s[cur][threadIdx.x];
+        if (d <= threadIdx.x)
+            v += s[cur][threadIdx.x - d];
+        s[cur ^ 1][threadIdx.x] = v;
+        __syncthreads();
+    }
+    float before = threadIdx.x > 0 ? s[cur][threadIdx.x - 1] : 0.0f;
+    // nothing behind the end
+    if (i >= n)
+        return;
+    x += before;
+    out[i] = x;
+    if (threadIdx.x == 3)
+        sums[blockIdx.x] = s[cur][255] + scale;
+""",
+        256,
+        launch="dim3 grid((n + 255) / 256), block(256);\n    k<<<grid, block>>>(in, out, sums, n);",
+    ),
+    Spelling(
+        "kept_behind_a_store",
+        "int",
+        """\
+    __shared__ int bits[256];
+    const int t = threadIdx.x;
+    const long long i = (long long)blockIdx.x * 256 + t;
+    int own = i < n ? in[i] & 1023 : 0, all = own;
+    bits[t] = own;
+    __syncthreads();
+    for (int d = 1; d < 256; d *= 2) {
+        int left = 0;
+        if (t - d >= 0) left = bits[t - d];
+        __syncthreads();
+        all = all ^ left;
+        bits[t] = all;
+        __syncthreads();
+    }
+    int twice = 2 * all;
+    if (i < n && own >= 0) out[i] = all ^ own;
+    twice += own;
+    if (t == 255) { sums[blockIdx.x] = twice; }
+""",
+        256,
+    ),
 )
