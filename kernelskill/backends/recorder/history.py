@@ -57,10 +57,11 @@ def history_matters(
     """
     recorder = _Recorder(build, signature, call, gpu, toolchain, timeout_s)
     began = time.monotonic()
-    alone = _work(_readable(recorder.record(None, 1)), 0)
+    recorded = _readable(recorder.record(None, 1))
+    alone = _work(recorded, 0)
     if alone is None:
         return ""
-    repeats = _repeats(len(alone), (time.monotonic() - began) / CALLS, timeout_s)
+    repeats = _repeats(len(alone), _seconds(recorded, time.monotonic() - began) / CALLS, timeout_s)
     later = _readable(recorder.record(before, repeats))
     for number in dict.fromkeys((1, 2, repeats // 2, repeats)):
         after = _work(later, number)
@@ -101,6 +102,15 @@ class _Recorder:
                 folder=folder,
                 timeout_s=self.timeout_s,
             )
+
+
+def _seconds(recorded: tuple[Transcript, Transcript] | None, elapsed_s: float) -> float:
+    """Return what the calls of a recording took: processor time, since starts and a busy machine take longer.
+
+    The recording says it, so it is believed only where it is less than the time that passed.
+    """
+    told = [t.processor_us for t in recorded or () if t.processor_us is not None]
+    return min(elapsed_s, max(told) / 1e6) if told else elapsed_s
 
 
 def _repeats(operations: int, call_s: float, timeout_s: float) -> int:

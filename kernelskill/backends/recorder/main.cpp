@@ -14,6 +14,7 @@
 #include <cfenv>
 #include <cstdio>
 #include <cstring>
+#include <ctime>
 #include <string>
 #include <vector>
 
@@ -156,11 +157,14 @@ int record() {
   OwnData own_data(prefix + "/host.so", {&left.error, &left.floating});
   void* function = find_function(host, specification.symbol.c_str());
   const auto caller = reinterpret_cast<Caller>(find_function(load(prefix + "/caller.so"), "kernelskill_call"));
+  std::clock_t spent = 0;
   for (uint64_t number = 0; number < specification.calls.size(); ++number) {
+    const std::clock_t began = std::clock();
     call(caller, function, arguments.at(specification.calls[number]), number, left);
+    spent += std::clock() - began;
     if (number < kLooks) Line("own_data").number("changed", own_data.changed_since_last_look()).write();
   }
-  Line("end").write();
+  Line("end").number("processor_us", static_cast<uint64_t>(spent) * 1000000 / CLOCKS_PER_SEC).write();
   flush_transcript();
   leave(0);
 }

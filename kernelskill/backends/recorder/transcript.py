@@ -41,6 +41,8 @@ class Transcript:
     """Of the time until the first return."""
     own_data: list[int] = field(default_factory=list)
     """Words of its own memory that each call changed, addresses left out."""
+    processor_us: int | None = None
+    """Processor time of all calls, where they came to their end."""
     ending: Line | None = None
     """The line that ended the recording early: `refuse`, `harness`, `fault` or `system_call`."""
 
@@ -95,15 +97,17 @@ def _sort(line: Line, transcript: Transcript) -> None:
         transcript.calls.append(RecordedCall())
     elif kind == "return" and call is not None and call.returned is None:
         call.returned = line
-    elif kind in ("own_data", "ready"):
+    elif kind in ("own_data", "ready", "end"):
         _state(line, transcript)
-    elif kind != "end":
+    else:
         (call.lines if call is not None else transcript.loading).append(line)
 
 
 def _state(line: Line, transcript: Transcript) -> None:
     if line["op"] == "ready":
         transcript.ready = True
+    elif line["op"] == "end":
+        transcript.processor_us = number(line, "processor_us") if "processor_us" in line else None
     else:
         transcript.own_data.append(number(line, "changed"))
 
