@@ -124,7 +124,9 @@ class ItemWriter:
         reads = any(span_of(node).contains(access.span) for access in accesses)
         return not reads and is_pure(self.unit, node) and self._is_fixed_expression(node, of_thread=True)
 
-    def _is_fixed(self, statement: Node, *, of_thread: bool) -> bool:
+    def _is_fixed(self, statement: Node, *, of_thread: bool, outer: tuple[Node, ...] = ()) -> bool:
+        if statement in outer:
+            return True  # it is being looked at
         variables = self._declared_by(statement)
         if statement.type != "declaration" or not variables:
             return False
@@ -137,11 +139,11 @@ class ItemWriter:
             accesses = find_accesses(self.unit, self.kernel)
             if any(span_of(start).contains(access.span) for access in accesses):
                 return False
-            if not self._is_fixed_expression(start, of_thread=of_thread):
+            if not self._is_fixed_expression(start, of_thread=of_thread, outer=(*outer, statement)):
                 return False
         return True
 
-    def _is_fixed_expression(self, node: Node, *, of_thread: bool) -> bool:
+    def _is_fixed_expression(self, node: Node, *, of_thread: bool, outer: tuple[Node, ...] = ()) -> bool:
         for entry in walk(node):
             if entry.type != "identifier":
                 continue
@@ -149,7 +151,7 @@ class ItemWriter:
             if declared is None and self.unit.text_of(entry) == "threadIdx" and not of_thread:
                 return False
             if isinstance(declared, VariableDef) and declared.scope == self.kernel.body:
-                if not self._is_fixed(declared.declaration, of_thread=of_thread):
+                if not self._is_fixed(declared.declaration, of_thread=of_thread, outer=outer):
                     return False
             elif isinstance(declared, VariableDef) and not declared.is_const:
                 return False

@@ -179,7 +179,7 @@ class _Reader:
             try:
                 self.stepper.run(statements[end])
             except Unclear as unclear:
-                reason = str(unclear)
+                reason = str(unclear) if end == at else reason
                 break
             found = matcher.results(start)
             best = (end + 1, found) if found is not None else best
