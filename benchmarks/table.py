@@ -4,8 +4,8 @@ The quotient is the library's time by ours; where no library does the job it is 
 a task that stands in several files is printed once, from the file named last, with the mean over all.
 """
 
+import argparse
 import json
-import sys
 from pathlib import Path
 
 from kernelskill.report import figures
@@ -37,7 +37,7 @@ def line(row: BenchRow) -> str:
 
 def main(files: list[Path], *, last: bool) -> None:
     print(HEADER + "\n" + "|---" * HEADER.count(" |") + "|")
-    tables = {file.name: _rows(file) for file in files}
+    tables = {str(file): _rows(file) for file in files}
     if last:
         newest = {row.task: row for rows in tables.values() for row in rows}
         tables = {f"{len(newest)} tasks": [newest[task] for task in sorted(newest)]}
@@ -60,5 +60,11 @@ def _rows(file: Path) -> list[BenchRow]:
 
 
 if __name__ == "__main__":
-    names = sys.argv[1:]
-    main([Path(name) for name in names if name != "--last"], last="--last" in names)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("files", nargs="+", type=Path, metavar="RESULTS.json", help="what `bench` wrote")
+    parser.add_argument("--last", action="store_true", help="one row a task, from the file named last")
+    given = parser.parse_args()
+    missing = [str(file) for file in given.files if not file.is_file()]
+    if missing:
+        parser.error(f"no such file: {missing[0]!r}")
+    main(given.files, last=given.last)
