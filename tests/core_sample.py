@@ -11,8 +11,19 @@ from collections.abc import Sequence
 
 EVERY = os.environ.get("KERNELSKILL_CORE", "") == "all"
 
-WHOLE_RUN = ("axpy_float4", "histogram", "matmul", "particles", "rgb_to_grey", "softmax")
-"""The main job: a control, atomics, a contraction, records, a bare kernel, rows."""
+WHOLE_RUN = (
+    "axpy_float4",
+    "conv2d",
+    "histogram",
+    "layernorm",
+    "matmul",
+    "particles",
+    "softmax",
+    "stencil",
+    "sum",
+    "transpose",
+)
+"""The main job: a control at the roof, and nine kinds of ordinary kernels as people write them."""
 CHECKED = (
     "argmax_rows",
     "attention",

@@ -38,11 +38,19 @@ class PlanBook:
         self._histories: dict[str, str] = {}
 
     def plan(self, call: Call) -> LaunchPlan | Unrecordable:
-        """Return the plan of a call; a launcher that reports a failure has none."""
+        """Return the plan of a call; a launcher that reports a failure has none.
+
+        One that did not come back from a call is not asked about others: each would take as long again.
+        """
         key = call.content_digest()
         if key not in self._plans:
-            self._plans[key] = self._checked(self._backend.record(self.build, self._signature, call))
+            hung = self._hung()
+            self._plans[key] = hung or self._checked(self._backend.record(self.build, self._signature, call))
         return self._plans[key]
+
+    def _hung(self) -> Unrecordable | None:
+        found = (plan for plan in self._plans.values() if isinstance(plan, Unrecordable))
+        return next((plan for plan in found if plan.status is Status.TIMEOUT), None)
 
     @property
     def keeps_memory(self) -> bool:

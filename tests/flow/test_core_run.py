@@ -16,7 +16,7 @@ TASKS = chosen([entry.name for entry in load_suite("core").entries], WHOLE_RUN)
 @pytest.mark.parametrize("task", TASKS)
 def test_the_main_job_ends_right(task: str, tmp_path: Path) -> None:
     env = environment(
-        KERNELSKILL_SLATE="1", KERNELSKILL_POINTS="2", KERNELSKILL_TRIALS="1", KERNELSKILL_CONFIRM="false"
+        KERNELSKILL_SLATE="1", KERNELSKILL_POINTS="1", KERNELSKILL_TRIALS="1", KERNELSKILL_CONFIRM="false"
     )
     done = kernelskill(
         *("bench", "core", "--only", task, "--device", "emulated"),
