@@ -106,7 +106,8 @@ class Policy:
             # What cannot be traced, since it does not build say, is mended only if it is tried.
             kept = [index for index in kept if forecast[index] is None or not is_far_behind(expected, index)]
         draws = expected.draws + wishes
-        picks = [_with_paid(draw, choose(draw, proposals, take, open_to), kept, least_paid) for draw in draws]
+        names = _names(proposals)
+        picks = [_with_paid(draw, _spread(draw, names, take, open_to), kept, least_paid) for draw in draws]
         ranked = _ranked(proposals, rows, expected, draws[0], picks, forecast)
         return sorted(ranked, key=lambda r: (not r.chosen, -r.sampled, r.proposal))
 
@@ -185,13 +186,24 @@ def choose(
     left: values of one skill's parameters rise and fall together, so that a slate full of them would
     learn one thing only.
     """
-    candidates = range(len(proposals)) if open_to is None else open_to
-    order = sorted(candidates, key=lambda i: (-values[i], proposals[i].id))
+    return _spread(values, _names(proposals), take, open_to)
+
+
+def _names(proposals: Sequence[Proposal]) -> list[tuple[str, str]]:
+    """Return id and kind of each; made once for many draws, since an id is a digest of whole sources."""
+    return [(proposal.id, _kind(proposal)) for proposal in proposals]
+
+
+def _spread(
+    values: Array, names: Sequence[tuple[str, str]], take: int, open_to: Collection[int] | None
+) -> list[int]:
+    candidates = range(len(names)) if open_to is None else open_to
+    order = sorted(candidates, key=lambda i: (-values[i], names[i][0]))
     used: Counter[str] = Counter()
     chosen: list[int] = []
-    for places, most in ((-(-2 * take // 3), 1), (take, 2), (take, len(proposals))):
+    for places, most in ((-(-2 * take // 3), 1), (take, 2), (take, len(names))):
         for index in order:
-            skill = _kind(proposals[index])
+            skill = names[index][1]
             if len(chosen) < places and index not in chosen and used[skill] < most:
                 chosen.append(index)
                 used[skill] += 1
