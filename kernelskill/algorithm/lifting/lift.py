@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from tree_sitter import Node
 
 from kernelskill.algorithm.expression import Expression, Sym, walk
+from kernelskill.algorithm.joining import with_joined_folds
 from kernelskill.algorithm.lifting.axes import make_axes, promote_loops, tighten
 from kernelskill.algorithm.lifting.digits import split_digits
 from kernelskill.algorithm.lifting.draft import Draft
@@ -168,7 +169,7 @@ def _result(
     extra, arguments, table = _extra(draft, binding, reserved)
     draft.substitute(table)
     rename_all(draft, reserved | {parameter.name for parameter in extra})
-    algorithm = Algorithm(
+    separate = Algorithm(
         kernel=kernel.name,
         parameters=(*binding.parameters, *extra),
         axes=tuple(draft.axes.values()),
@@ -178,6 +179,7 @@ def _result(
         joined=draft.joined,
         reorders=draft.reorders,
     )
+    algorithm = with_joined_folds(separate)
     _check_symbols(algorithm)
     block, grid = (
         tuple(_with_host_names(substitute(part, table), binding) for part in parts)
