@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 BLANKED_CALLS = frozenset({b"__align__", b"__cluster_dims__", b"__maxnreg__", b"__block_size__", b"_Pragma"})
 """Attributes with arguments that the grammar does not know."""
@@ -39,9 +40,8 @@ class Mask:
     """The qualifiers or attribute meant, macros replaced by their value; the text of a pragma."""
 
 
-@dataclass(frozen=True)
-class Lexeme:
-    """A word, number, literal, comment or single punctuation byte."""
+class Lexeme(NamedTuple):
+    """A word, number, literal, comment or single punctuation byte; a tuple, since sources have thousands."""
 
     kind: str
     """word, number, string, comment or punctuation."""

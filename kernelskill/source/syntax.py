@@ -5,7 +5,6 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import cast
 
 import tree_sitter_cuda
 from tree_sitter import Language, Parser, Tree
@@ -109,7 +108,9 @@ def walk(node: Node) -> Iterator[Node]:
             while not cursor.goto_next_sibling():
                 if not cursor.goto_parent():
                     return
-        yield cast(Node, cursor.node)
+        current = cursor.node
+        if current is not None:  # it never is, but for the types
+            yield current
 
 
 def ancestors(node: Node) -> Iterator[Node]:
