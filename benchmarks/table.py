@@ -60,7 +60,9 @@ def _rows(file: Path) -> list[BenchRow]:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("files", nargs="+", type=Path, metavar="RESULTS.json", help="what `bench` wrote")
     parser.add_argument("--last", action="store_true", help="one row a task, from the file named last")
     given = parser.parse_args()
