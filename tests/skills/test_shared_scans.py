@@ -82,6 +82,7 @@ def run(kind: str, sources: list[str], folder: Path) -> np.ndarray:
     return np.frombuffer(done.stdout, dtype=types.get(kind, np.int64)).reshape(len(sources), -1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", sorted({spelling.kind for spelling in SPELLINGS}))
 def test_scans_keep_their_results(kind: str, tmp_path: Path) -> None:
     labels: list[str] = []
