@@ -7,13 +7,14 @@ import os
 import signal
 import subprocess
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from tests.flow.processes import until
+from tests.flow.processes import descendants, until
 from tests.flow.small_task import COMMAND, KERNEL, environment, of_kind, write_task
 from tests.flow.test_chat import SETTINGS
 from tests.flow.test_model_run import WIN, program
@@ -168,6 +169,11 @@ def test_a_chat_that_cannot_begin(
     assert len(err.splitlines()) == 2, "one line and a remedy"
 
 
+def has_begun(process: subprocess.Popen[bytes]) -> bool:
+    """Whether the program has started something, or has ended."""
+    return bool(descendants(process.pid)) or process.poll() is not None
+
+
 @pytest.mark.skipif(STAGES not in os.environ, reason=f"set {STAGES}=1 to stop a chat at many moments")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
 def test_a_chat_that_is_stopped_at_any_moment_goes_on(tmp_path: Path, number: int) -> None:
@@ -184,6 +190,8 @@ def test_a_chat_that_is_stopped_at_any_moment_goes_on(tmp_path: Path, number: in
         assert process.stdin is not None
         process.stdin.write(b"run 2\nstop\n")
         process.stdin.flush()
+        if number == signal.SIGINT:  # before that Python may still read modules, and answers for itself
+            until(partial(has_begun, process), 300, "never began")
         time.sleep(delay)
         process.send_signal(number)
         _, err = process.communicate(timeout=300)
