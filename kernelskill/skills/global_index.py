@@ -220,7 +220,7 @@ def _guards_of(
 ) -> list[Guard]:
     condition = statement.child_by_field_name("condition")
     flow, found = flow_of(unit, kernel), []
-    for leaf in _leaves(unit, condition, joiner) if condition is not None else ():
+    for leaf in joined_tests(unit, condition, joiner) if condition is not None else ():
         left, right = leaf.child_by_field_name("left"), leaf.child_by_field_name("right")
         if leaf.type != "binary_expression" or left is None or right is None:
             continue
@@ -235,11 +235,12 @@ def _guards_of(
     return found
 
 
-def _leaves(unit: SourceUnit, node: Node, joiner: str) -> list[Node]:
+def joined_tests(unit: SourceUnit, node: Node, joiner: str) -> list[Node]:
+    """Return the operands of a chain of `&&` or of `||`; of anything else itself."""
     node = strip_parentheses(node)
     left, right = node.child_by_field_name("left"), node.child_by_field_name("right")
     if node.type == "binary_expression" and unit.operator(node) == joiner and left and right:
-        return [*_leaves(unit, left, joiner), *_leaves(unit, right, joiner)]
+        return [*joined_tests(unit, left, joiner), *joined_tests(unit, right, joiner)]
     return [node]
 
 

@@ -60,6 +60,21 @@ def launches_of(unit: SourceUnit, kernel: KernelDef, context: SkillContext) -> l
     return found
 
 
+def block_lengths(unit: SourceUnit, kernel: KernelDef, context: SkillContext) -> set[int]:
+    """Return how many threads the blocks of a kernel's launches have along x, which is all that they have.
+
+    Raises:
+        SkillRefused: A launch's block is no constant, or has another axis, or as `launches_of` says.
+    """
+    found: set[int] = set()
+    for entry in launches_of(unit, kernel, context):
+        x, y, z = entry.launch.block.values
+        if x is None or (y, z) != (1, 1):
+            raise SkillRefused(f"the block on line {entry.launch.line} is no constant along x alone")
+        found.add(x)
+    return found
+
+
 def _refuse_hidden_uses(unit: SourceUnit, kernel: KernelDef) -> None:
     """Decline where the kernel's name stands anywhere but in definitions and launches."""
     known = [function.name_span for function in unit.all_functions if function.name == kernel.name]

@@ -6,13 +6,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from kernelskill.skills.expression_types import is_pure, plain_type
+from kernelskill.skills.global_index import joined_tests
 from kernelskill.skills.shared_arrays import SIZES
 from kernelskill.source.accesses import Access, AccessMode, find_accesses
 from kernelskill.source.affine import index_polynomial
 from kernelskill.source.declarations import ParameterDef, VariableDef
 from kernelskill.source.definitions import KernelDef
 from kernelskill.source.scopes import flow_of
-from kernelskill.source.syntax import Node, named, span_of, strip_parentheses, walk
+from kernelskill.source.syntax import Node, named, span_of, walk
 from kernelskill.source.unit import SourceUnit
 
 _VECTORS = {
@@ -98,10 +99,10 @@ def _read(
     guards = _guards(statement, access.node)
     if guards is None:
         return None
-    parts = [(part, False) for guard in guards for part in _parts(unit, guard, "&&")]
+    parts = [(part, False) for guard in guards for part in joined_tests(unit, guard, "&&")]
     for leaving in exits:
         test = leaving.child_by_field_name("condition")
-        parts += [(part, True) for part in _parts(unit, test, "||")] if test is not None else []
+        parts += [(part, True) for part in joined_tests(unit, test, "||")] if test is not None else []
     tests = [_test(unit, kernel, statement, part, is_negated=is_negated) for part, is_negated in parts]
     known = [test for test in tests if test is not None]
     if len(known) < len(tests):
@@ -141,15 +142,6 @@ def _guards(statement: Node, node: Node) -> list[Node] | None:
             return None
         inner, outer = outer, outer.parent
     return guards
-
-
-def _parts(unit: SourceUnit, node: Node, operator: str) -> list[Node]:
-    """Return the operands of `&&` or `||`."""
-    node = strip_parentheses(node)
-    left, right = node.child_by_field_name("left"), node.child_by_field_name("right")
-    if node.type == "binary_expression" and unit.operator(node) == operator and left and right:
-        return [*_parts(unit, left, operator), *_parts(unit, right, operator)]
-    return [node]
 
 
 def _test(

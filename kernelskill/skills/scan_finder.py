@@ -8,7 +8,7 @@ import numpy as np
 
 from kernelskill.skills import lockstep_values as values
 from kernelskill.skills.device_code import refuse_words
-from kernelskill.skills.kernel_launches import launches_of, template_bindings
+from kernelskill.skills.kernel_launches import block_lengths, template_bindings
 from kernelskill.skills.lockstep import Stepper
 from kernelskill.skills.lockstep_expressions import Block, Unclear
 from kernelskill.skills.lockstep_memory import element_kind
@@ -72,12 +72,7 @@ def find_scans(unit: SourceUnit, kernel: KernelDef, context: SkillContext, *, of
 
 
 def _threads(unit: SourceUnit, kernel: KernelDef, context: SkillContext) -> int:
-    sizes = set()
-    for entry in launches_of(unit, kernel, context):
-        x, y, z = entry.launch.block.values
-        if x is None or (y, z) != (1, 1):
-            raise SkillRefused(f"the block on line {entry.launch.line} is no constant along x alone")
-        sizes.add(x)
+    sizes = block_lengths(unit, kernel, context)
     size = sizes.pop()
     if sizes:
         raise SkillRefused("its launches have blocks of different sizes")

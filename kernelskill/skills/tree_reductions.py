@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from kernelskill.skills.expression_types import called_name
-from kernelskill.skills.kernel_launches import launches_of, template_bindings
+from kernelskill.skills.kernel_launches import block_lengths, template_bindings
 from kernelskill.skills.row_accumulators import Way, plain_text
 from kernelskill.skills.transformation import SkillContext, SkillRefused
 from kernelskill.source.accesses import Access, AccessMode, find_accesses
@@ -72,12 +72,7 @@ def find_trees(unit: SourceUnit, kernel: KernelDef, context: SkillContext) -> li
 
 
 def _block_size(unit: SourceUnit, kernel: KernelDef, context: SkillContext) -> int:
-    sizes = set()
-    for entry in launches_of(unit, kernel, context):
-        x, y, z = entry.launch.block.values
-        if x is None or (y, z) != (1, 1):
-            raise SkillRefused(f"the block on line {entry.launch.line} is no constant along x alone")
-        sizes.add(x)
+    sizes = block_lengths(unit, kernel, context)
     size = sizes.pop()
     if sizes or size % 32 or size & (size - 1):
         raise SkillRefused(f"blocks of {size} threads and others are no power of two of whole warps")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +11,7 @@ from kernelskill.algorithm.interpret import interpret
 from kernelskill.algorithm.lifting import Lifted, lift
 from kernelskill.algorithm.types import numpy_type
 from kernelskill.source.unit import SourceUnit
+from tests.cpu_program import printed
 
 FLOATS = 1 << 13
 SIZES = ((1, 1), (7, 5), (33, 20), (2, 40), (0, 3))
@@ -77,13 +77,8 @@ def run_on_cpu(source: str, launchers: list[str], folder: Path) -> np.ndarray:
             "floats": FLOATS,
         }
     )
-    (folder / "all.cpp").write_text(text)
-    command = ["g++", "-std=c++17", "-O1", "-ffp-contract=off", "-w", f"-I{HEADER}", "all.cpp", "-o", "all"]
-    built = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    assert built.returncode == 0, built.stderr[:3000]
-    done = subprocess.run([folder / "all"], capture_output=True, check=False)
-    assert done.returncode == 0, done.stdout[-200:]
-    return np.frombuffer(done.stdout, dtype=np.float32).reshape(len(launchers), len(SIZES), FLOATS)
+    raw = printed(folder, text, HEADER)
+    return np.frombuffer(raw, dtype=np.float32).reshape(len(launchers), len(SIZES), FLOATS)
 
 
 def run_lifted(unit: SourceUnit, launcher: str, n: int, m: int) -> np.ndarray:

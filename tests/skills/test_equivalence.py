@@ -28,6 +28,7 @@ from kernelskill.skills.apply import FoundStep, apply_step, find_steps
 from kernelskill.skills.library import SkillLibrary
 from kernelskill.skills.transformation import SkillContext, SkillRefused
 from kernelskill.source.unit import SourceUnit
+from tests.cpu_program import printed
 from tests.skills.contexts import context_for
 
 EVERYTHING = bool(os.environ.get("KERNELSKILL_EVERY_STEP"))
@@ -96,13 +97,8 @@ def run(sources: list[str], folder: Path, *, aliases: bool) -> np.ndarray:
     }
     if not aliases:
         text = re.sub(r"for \(int shift : \{\}\) \{.*?\n        \}", "", text, flags=re.DOTALL)
-    (folder / "all.cpp").write_text(text)
-    command = ["g++", "-std=c++17", "-O1", "-ffp-contract=off", "-w", f"-I{HERE}", "all.cpp", "-o", "all"]
-    built = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    assert built.returncode == 0, built.stderr[:3000]
-    done = subprocess.run([folder / "all"], capture_output=True, check=False)
-    assert done.returncode == 0, done.stdout[-200:]
-    return np.frombuffer(done.stdout, dtype=np.float32).reshape(len(sources), -1)
+    raw = printed(folder, text, HERE)
+    return np.frombuffer(raw, dtype=np.float32).reshape(len(sources), -1)
 
 
 def is_rounded(candidate: Candidate, result: Candidate) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +9,7 @@ import pytest
 
 from kernelskill.schema.candidate import Candidate
 from kernelskill.skills.apply import apply_step, find_steps
+from tests.cpu_program import printed
 from tests.skills.applying import LIBRARY
 from tests.skills.contexts import context_for
 from tests.skills.test_equivalence import HERE, serial
@@ -79,11 +79,7 @@ def test_one_pass_agrees_with_two(tmp_path: Path) -> None:
     values = ", ".join(repr(float(v)) for row in ROWS for v in row)
     values = values.replace("inf", "INFINITY").replace("nan", "NAN")
     driver = DRIVER % {"values": values, "length": LENGTH, "launchers": ", ".join(names)}
-    (tmp_path / "all.cpp").write_text("\n".join([*texts, driver]))
-    command = ["g++", "-std=c++17", "-O1", "-ffp-contract=off", "-w", f"-I{HERE}", "all.cpp", "-o", "all"]
-    built = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert built.returncode == 0, built.stderr[:2000]
-    raw = subprocess.run([tmp_path / "all"], capture_output=True, check=True).stdout
+    raw = printed(tmp_path, "\n".join([*texts, driver]), HERE)
     results = np.frombuffer(raw, dtype=np.float32).reshape(len(pairs), 2, -1)
     for passes, (before, after) in zip(pairs, results, strict=True):
         same = np.isclose(after, before, rtol=1e-5, atol=1e-6, equal_nan=True)

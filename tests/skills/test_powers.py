@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import numpy as np
 
 from kernelskill.schema.candidate import Candidate
 from kernelskill.skills.apply import apply_step, find_steps
+from tests.cpu_program import printed
 from tests.skills.applying import LIBRARY
 from tests.skills.contexts import context_for
 from tests.skills.test_equivalence import HERE, serial
@@ -63,11 +63,7 @@ def test_powers_agree(tmp_path: Path) -> None:
         names += [f"before{number}::f", f"after{number}::f"]
     values = ", ".join(map(repr, map(float, VALUES))).replace("inf", "INFINITY").replace("nan", "NAN")
     driver = DRIVER % {"values": values, "launchers": ", ".join(names)}
-    (tmp_path / "all.cpp").write_text("\n".join([*texts, driver]))
-    command = ["g++", "-std=c++17", "-O1", "-ffp-contract=off", "-w", f"-I{HERE}", "all.cpp", "-o", "all"]
-    built = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert built.returncode == 0, built.stderr[:2000]
-    raw = subprocess.run([tmp_path / "all"], capture_output=True, check=True).stdout
+    raw = printed(tmp_path, "\n".join([*texts, driver]), HERE)
     for (kind, exponent), (before, after) in zip(
         pairs, np.frombuffer(raw).reshape(len(pairs), 2, -1), strict=True
     ):

@@ -5,7 +5,6 @@ They run on the CPU as fibres, at sizes around those of blocks, with pointers th
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +12,7 @@ import pytest
 
 from kernelskill.schema.candidate import Candidate
 from kernelskill.skills.apply import apply_step, find_steps
+from tests.cpu_program import printed
 from tests.skills.applying import LIBRARY
 from tests.skills.contexts import context_for
 from tests.skills.scan_spellings import SPELLINGS, Spelling
@@ -72,14 +72,9 @@ def run(kind: str, sources: list[str], folder: Path) -> np.ndarray:
         "sizes": ", ".join(map(str, SIZES)),
         "length": LENGTH,
     }
-    (folder / "all.cpp").write_text(text)
-    command = ["g++", "-std=c++17", "-O1", "-ffp-contract=off", "-w", f"-I{HERE}", "all.cpp", "-o", "all"]
-    built = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    assert built.returncode == 0, built.stderr[:3000]
-    done = subprocess.run([folder / "all"], capture_output=True, check=False)
-    assert done.returncode == 0, done.stdout[-200:]
+    raw = printed(folder, text, HERE)
     types = {"int": np.int32, "unsigned": np.uint32, "float": np.float32, "double": np.float64}
-    return np.frombuffer(done.stdout, dtype=types.get(kind, np.int64)).reshape(len(sources), -1)
+    return np.frombuffer(raw, dtype=types.get(kind, np.int64)).reshape(len(sources), -1)
 
 
 @pytest.mark.slow
