@@ -21,7 +21,7 @@ from kernelskill.schema.event import Proposed, Ranked
 from kernelskill.schema.proposal import Proposal, RankedProposal, Refusal, Slate
 
 MOST_ASKED = 24
-"""Proposals of a slate whose forecasts are asked for, but for the last of them to get a place."""
+"""Proposals of a slate whose forecasts were asked for, from which on no more are."""
 LEAST_ANSWERED = 3
 """Answers that a turn tries: one of each of three specialists, however small the slate."""
 
