@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from kernelskill.algorithm.access import certain_loads
@@ -22,6 +22,7 @@ from kernelskill.algorithm.expression import (
     loads,
 )
 from kernelskill.algorithm.lowering.context import Context
+from kernelskill.algorithm.lowering.records import records_of
 from kernelskill.algorithm.printing import show
 from kernelskill.algorithm.types import cuda_name, is_float, is_integer
 
@@ -57,14 +58,26 @@ class _Printer:
     def run(self) -> Values:
         for root in self._roots:
             self._count(root)
+        self._read_records()
         self._read_first()
         texts = tuple(show(root, self._leaf) for root in self._roots)
         return Values(tuple(self._declarations), texts)
 
+    def _certain_reads(self, nodes: Iterable[Expression]) -> list[Load]:
+        return [node for node in nodes if isinstance(node, Load) and node in self._certain]
+
+    def _read_records(self) -> None:
+        """Read vectors whole of which several fields are needed in any case."""
+        reads = self._certain_reads(node for root in self._roots for node in self._printed(root))
+        for record, fields in records_of(self._context, dict.fromkeys(reads)).items():
+            name = self._context.names.fresh(f"{record.buffer}_value")
+            self._declarations.append(f"const {record.layout.name} {name} = {record.text(self._context)};")
+            self._named.update({read: f"{name}.{field}" for read, field in fields.items()})
+
     def _read_first(self) -> None:
         """Name what is read from memory in any case, where slow operations would keep later reads waiting."""
         nodes = [node for root in self._roots for node in self._printed(root)]
-        reads = [node for node in nodes if isinstance(node, Load) and node in self._certain]
+        reads = self._certain_reads(nodes)
         if len(reads) < 2 or not any(is_slow(node) for node in nodes):
             return
         for read in sorted(dict.fromkeys(reads), key=lambda node: node.size):
