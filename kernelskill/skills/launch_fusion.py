@@ -15,8 +15,7 @@ from kernelskill.algorithm.model import Algorithm, CannotLift, IllegalMove, Para
 from kernelskill.algorithm.renaming import bound_names, renamed
 from kernelskill.algorithm.schedule import Schedule
 from kernelskill.schema.task import Promise, Role
-from kernelskill.skills.disjoint import PROMISED, distinct_types, source_of
-from kernelskill.skills.kernel_launches import KernelLaunch
+from kernelskill.skills.disjoint import PROMISED, distinct_types
 from kernelskill.skills.launch_pairs import (
     Joined,
     LaunchPair,
@@ -24,9 +23,11 @@ from kernelskill.skills.launch_pairs import (
     has_plain_arguments,
     host_values,
     join_names,
+    only_launched_by,
     pairs_after,
     statement_of,
 )
+from kernelskill.skills.launch_temporaries import argument_source, is_temporary
 from kernelskill.skills.transformation import Rewrite, Site, SkillContext, SkillRefused
 from kernelskill.source.definitions import KernelDef
 from kernelskill.source.edits import EditSet
@@ -177,48 +178,19 @@ class _LaunchFusion:
 
     def _is_unused(self, kernel: KernelDef) -> bool:
         """Whether nothing but the fused launches names a kernel."""
-        own = [launch for launch in (self._pair.first, self._pair.second) if launch.kernel == kernel.name]
-        outside = 0
-        for unit in self._context.units or (self._unit,):
-            outside += len(re.findall(rf"\b{re.escape(kernel.name)}\b", unit.text))
-        inside = len(re.findall(rf"\b{re.escape(kernel.name)}\b", self._unit.text_of(kernel.span)))
-        return outside == inside + len(own)
+        return only_launched_by(self._unit, kernel, (self._pair.first, self._pair.second), self._context)
 
     def _is_temporary(self, argument: str) -> bool:
         """Whether nothing but the two launches uses what an argument points to."""
-        function, task = self._function, self._context.task
-        if function is None or function.body is None or not argument.isidentifier():
-            return False
-        text = self._unit.text_of(span_of(function.body))
-        uses = len(re.findall(rf"\b{argument}\b", text))
-        given = sum(
-            a.text == argument for launch in (self._pair.first, self._pair.second) for a in launch.arguments
-        )
-        is_launcher = task is not None and task.signature.symbol == function.name
-        if is_launcher and task is not None and task.roles.get(argument) is Role.SCRATCH:
-            return uses == given
-        return self.source(argument) == ("fresh", argument) and uses == given + self._holding(argument, text)
-
-    def _holding(self, argument: str, text: str) -> int:
-        """Count the uses that only declare, allocate and free a buffer."""
-        name = re.escape(argument)
-        found = len(re.findall(rf"\*\s*{name}\s*(?:=\s*(?:nullptr|NULL|0)\s*)?;", text))
-        allocations = rf"\bcudaMalloc(?:Async)?\s*\(\s*(?:\(\s*void\s*\*\*\s*\)\s*)?&\s*{name}\s*,"
-        return (
-            found
-            + len(re.findall(allocations, text))
-            + len(re.findall(rf"\bcudaFree(?:Async)?\s*\(\s*{name}\s*[,)]", text))
-        )
+        launches = (self._pair.first, self._pair.second)
+        return is_temporary(self._unit, self._function, argument, launches, self._context)
 
     # where pointers come from
 
     def source(self, argument: str) -> tuple[str, str] | None:
         """Return where a pointer argument comes from; None where unknown."""
-        for launch in (self._pair.first, self._pair.second):
-            for given in launch.arguments:
-                if given.text == argument:
-                    return source_of(KernelLaunch(self._unit, launch, self._function), given.node)
-        return None
+        launches = (self._pair.first, self._pair.second)
+        return argument_source(self._unit, self._function, argument, launches)
 
     def apart(self, one: tuple[str, str] | None, other: tuple[str, str] | None) -> bool:
         """Whether buffers of two sources cannot overlap."""

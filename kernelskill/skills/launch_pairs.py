@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from kernelskill.algorithm.lifting import Lifted
 from kernelskill.algorithm.lowering.text import Names
 from kernelskill.algorithm.model import Algorithm, Parameter
 from kernelskill.algorithm.renaming import bound_names, renamed
+from kernelskill.skills.transformation import SkillContext
+from kernelskill.source.definitions import KernelDef
 from kernelskill.source.launches import LaunchSite
 from kernelskill.source.syntax import Node, Span, named, walk
 from kernelskill.source.unit import SourceUnit
@@ -177,3 +180,13 @@ def deletion_span(unit: SourceUnit, span: Span) -> Span:
         end += 1
     alone = (start == 0 or unit.data[start - 1 : start] == b"\n") and unit.data[end : end + 1] == b"\n"
     return Span(start, end + 1) if alone else span
+
+
+def only_launched_by(
+    unit: SourceUnit, kernel: KernelDef, launches: Sequence[LaunchSite], context: SkillContext
+) -> bool:
+    """Whether nothing but some launches names a kernel."""
+    own = [launch for launch in launches if launch.kernel == kernel.name]
+    word = re.compile(rf"\b{re.escape(kernel.name)}\b")
+    everywhere = sum(len(word.findall(other.text)) for other in context.units or (unit,))
+    return everywhere == len(word.findall(unit.text_of(kernel.span))) + len(own)

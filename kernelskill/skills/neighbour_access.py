@@ -16,7 +16,7 @@ from kernelskill.source.scopes import flow_of
 from kernelskill.source.syntax import Node, named, span_of, walk
 from kernelskill.source.unit import SourceUnit
 
-_VECTORS = {
+VECTORS = {
     "float": "float",
     "int": "int",
     "unsigned": "uint",
@@ -29,6 +29,7 @@ _VECTORS = {
     "unsigned short": "ushort",
     "unsigned char": "uchar",
 }
+"""Scalar types with vector types, by what the latter's names begin with."""
 _BYTES = 16
 _OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 _MIRRORED = {">": "<", ">=": "<="}
@@ -61,7 +62,7 @@ def _operand(node: Node, text_of: Callable[[Node], str]) -> str:
 def vector_of(kind: str, items: int) -> tuple[str, int]:
     """Return the vector type by which neighbours are moved, and how many of them one takes."""
     width = min(items, 4, _BYTES // SIZES[kind])
-    return f"{_VECTORS[kind]}{width}", width
+    return f"{VECTORS[kind]}{width}", width
 
 
 def find_neighbours(
@@ -91,7 +92,7 @@ def _read(
 ) -> Neighbours | None:
     kind = plain_type(access.element_type)
     plain = access.node.type == "subscript_expression" and len(access.indices) == 1 and not access.member
-    if kind not in _VECTORS or not plain or not isinstance(access.root, ParameterDef) or access.index is None:
+    if kind not in VECTORS or not plain or not isinstance(access.root, ParameterDef) or access.index is None:
         return None
     factor = access.index.coefficient("threadIdx.x")
     if factor is None or factor.value != 1 or not _is_visible(unit, kernel, statement, access.node):

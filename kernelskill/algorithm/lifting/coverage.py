@@ -13,13 +13,14 @@ _BITS = 31
 
 def covers(extent: Expression, needed: Expression, launch: Binding) -> bool:
     """Whether an axis of a launch, `gridDim * blockDim` long, reaches `needed`; proven, not guessed."""
-    if _reaches(extent, needed):
+    if reaches(extent, needed):
         return True
     in_host = launch.in_host_terms(extent), launch.in_host_terms(needed)
-    return _reaches(*in_host)
+    return reaches(*in_host)
 
 
-def _reaches(extent: Expression, needed: Expression) -> bool:
+def reaches(extent: Expression, needed: Expression) -> bool:
+    """Whether one value is provably no less than another, both in the same terms; the extent is that of a launch."""
     extent, needed = _unwrapped(_plain(extent)), _plain(needed)
     for least in _least(extent):
         known = integers.value_of(integers.subtract(least, needed))

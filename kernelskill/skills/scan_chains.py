@@ -1,0 +1,286 @@
+"""Prefix sums over several launches: scans of blocks, a scan of what they add up to, and its addition to the elements."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from kernelskill.algorithm import integers
+from kernelskill.algorithm.expression import Binary, Expression, Load, Reduce, Sym, loads, reductions
+from kernelskill.algorithm.lifting import Lifted, lift
+from kernelskill.algorithm.lifting.coverage import reaches
+from kernelskill.algorithm.model import CannotLift, Store
+from kernelskill.algorithm.rewriting import rebuild
+from kernelskill.skills.launch_pairs import has_plain_arguments, pairs_after
+from kernelskill.skills.launch_temporaries import is_temporary
+from kernelskill.skills.scan_finder import find_scans
+from kernelskill.skills.scan_points import BLOCK, ELEMENT, HostTerms, Point, points_of, summands
+from kernelskill.skills.scan_probes import ELEMENTS, EXCLUSIVE, INCLUSIVE, TOTAL, ScanProbes
+from kernelskill.skills.shared_scans import Scan
+from kernelskill.skills.transformation import SkillContext, SkillRefused
+from kernelskill.source.definitions import KernelDef
+from kernelskill.source.launches import LaunchSite
+from kernelskill.source.unit import SourceUnit
+
+
+@dataclass(frozen=True, eq=False)
+class ScanChain:
+    """Three launches in a row that together take a prefix sum."""
+
+    launches: tuple[LaunchSite, LaunchSite, LaunchSite]
+    scan: Scan
+    before: Lifted
+    """The half of the first kernel that makes the elements; all expressions are in its parameters."""
+    element: Expression = field(repr=False)
+    """What an element adds, for those that there are."""
+    count: Expression
+    """How many elements there are."""
+    out: str
+    """The parameter that gets the results."""
+    is_exclusive: bool
+
+    @property
+    def key(self) -> str:
+        """What tells it from other chains of its kernel."""
+        return "/".join(launch.kernel for launch in self.launches)
+
+
+def find_chains(
+    unit: SourceUnit, kernel: KernelDef, context: SkillContext, *, of_floats: bool
+) -> list[ScanChain]:
+    """Return the prefix sums that begin with launches of a kernel.
+
+    Args:
+        unit: The file.
+        kernel: The kernel that scans blocks.
+        context: What may be known besides.
+        of_floats: Whether sums of floating-point numbers are meant, or those of integers.
+
+    Raises:
+        SkillRefused: There is none, with the reason.
+    """
+    starts = pairs_after(unit, kernel.name)
+    if not starts:
+        raise SkillRefused("no launch follows its launch on the same stream, with nothing between them")
+    triples = [
+        (start.first, start.second, rest.second)
+        for start in starts
+        for rest in pairs_after(unit, start.second.kernel)
+        if rest.first.span == start.second.span
+    ]
+    if not triples:
+        raise SkillRefused(
+            "two launches must follow its launch: a scan of the blocks' sums, and their addition"
+        )
+    scans = find_scans(unit, kernel, context, of_floats=of_floats)
+    if len(scans) != 1:
+        raise SkillRefused("it scans more than once")
+    found, reasons = [], []
+    for triple in triples:
+        try:
+            found.append(_ChainReader(unit, kernel, triple, scans[0], context).read())
+        except SkillRefused as refused:
+            reasons.append(refused.reason)
+    if not found:
+        raise SkillRefused("; ".join(dict.fromkeys(reasons)))
+    return found
+
+
+class _ChainReader:
+    def __init__(
+        self,
+        unit: SourceUnit,
+        kernel: KernelDef,
+        launches: tuple[LaunchSite, LaunchSite, LaunchSite],
+        scan: Scan,
+        context: SkillContext,
+    ) -> None:
+        self._unit, self._kernel, self._launches = unit, kernel, launches
+        self._scan, self._context = scan, context
+
+    def read(self) -> ScanChain:
+        """Return the chain.
+
+        Raises:
+            SkillRefused: The launches do something else, or what they do can't be told.
+        """
+        unit, scan = self._unit, self._scan
+        if not all(has_plain_arguments(unit, launch) for launch in self._launches):
+            raise SkillRefused("an argument of the launches has side effects or calls a function")
+        probes = ScanProbes(unit, self._kernel, self._launches[0], scan, self._context)
+        host = HostTerms(probes.before)
+        blocks = host.of(_one_row(probes.before))
+        element = self._element(probes)
+        out, sums, is_exclusive = self._stores(probes)
+        behind = HostTerms(probes.behind)
+        self._refuse_loads(element, host, {behind.buffer(sums)}, behind.buffer(out.store.buffer))
+        before_sums, upto = self._scanned(behind.buffer(sums), blocks)
+        self._refuse_kept({behind.buffer(sums): sums, before_sums: ""})
+        count = out.count
+        assert count is not None
+        self._added(behind.buffer(out.store.buffer), before_sums, behind.of(count), blocks, upto=upto)
+        return ScanChain(
+            launches=self._launches,
+            scan=scan,
+            before=probes.before,
+            element=self._whole(element, count, probes.before),
+            count=count,
+            out=out.store.buffer,
+            is_exclusive=is_exclusive,
+        )
+
+    # the first launch
+
+    def _element(self, probes: ScanProbes) -> Expression:
+        points = points_of(probes.before, self._scan.threads)
+        wanted = probes.buffer(ELEMENTS)
+        if len(points) != 1 or points[0].store.buffer != wanted or points[0].guard:
+            raise SkillRefused("it does more before the scan than to fetch its elements")
+        point = points[0]
+        if point.store.index != ELEMENT or point.store.value.depends_on(BLOCK.name):
+            raise SkillRefused("what an element is depends on more than its number")
+        whole = integers.multiply(_one_row(probes.before), integers.constant(self._scan.threads))
+        if point.count != whole:
+            raise SkillRefused("its blocks do not take neighbouring stretches of the array")
+        return point.store.value
+
+    def _refuse_loads(self, element: Expression, terms: HostTerms, sums: set[str], out: str) -> None:
+        """Decline elements that are made of more than loads of arrays that no other element changes."""
+        if reductions(element):
+            raise SkillRefused("a loop makes each element")
+        for load in loads(element):
+            buffer = terms.buffer(load.buffer)
+            if buffer in sums or (buffer == out and load.index != ELEMENT):
+                raise SkillRefused(f"an element is made of what others store in {load.buffer!r}")
+
+    def _stores(self, probes: ScanProbes) -> tuple[Point, str, bool]:
+        """Return what stores the results, the parameter that gets the blocks' sums, and how the results are."""
+        points = points_of(probes.behind, self._scan.threads)
+        if len(points) != 2:
+            raise SkillRefused("it stores more behind the scan than the results and the sums of blocks")
+        sums = [point for point in points if self._is_sum(point, probes)]
+        results = [point for point in points if point not in sums]
+        if len(sums) != 1 or any(point.store.kind != self._scan.kind for point in points):
+            raise SkillRefused("it does not store the sum of each block, or stores it as another type")
+        (out,) = results
+        for which in (INCLUSIVE, EXCLUSIVE):
+            if out.store.value == Load(probes.buffer(which), ELEMENT, self._scan.kind):
+                if out.store.index != ELEMENT or out.guard:
+                    raise SkillRefused("some elements get no result, or another one's place")
+                return out, sums[0].store.buffer, which == EXCLUSIVE
+        raise SkillRefused("what it stores for an element is not the scan's result alone")
+
+    def _is_sum(self, point: Point, probes: ScanProbes) -> bool:
+        """Whether one thread of every block stores the block's sum."""
+        size, kind = self._scan.threads, self._scan.kind
+        start = integers.multiply(integers.constant(size), BLOCK)
+        last = integers.add(start, integers.constant(size - 1))
+        values = (Load(probes.buffer(TOTAL), BLOCK, kind), Load(probes.buffer(INCLUSIVE), last, kind))
+        whole = integers.multiply(_one_row(probes.behind), integers.constant(size))
+        if point.store.index != BLOCK or point.store.value not in values or point.count != whole:
+            return False
+        own = integers.subtract(ELEMENT, start)
+        threads = [
+            integers.value_of(part.right)
+            for part in point.guard
+            if isinstance(part, Binary) and part.op == "==" and part.left == own
+        ]
+        known = [number for number in threads if number is not None and 0 <= number < size]
+        return len(known) == len(point.guard) <= 1
+
+    def _whole(self, element: Expression, count: Expression, lifted: Lifted) -> Expression:
+        """Return what an element that there is adds; the others must add nothing."""
+        test = Binary("<", ELEMENT, count, "bool")
+        whole = integers.multiply(_one_row(lifted), integers.constant(self._scan.threads))
+        if whole != count:
+            host = HostTerms(lifted)
+            if not reaches(host.of(whole), host.of(count)):
+                raise SkillRefused("whether the blocks reach all elements can't be told")
+            if not _is_zero(_assuming(element, test, holds=False)):
+                raise SkillRefused("threads beyond the last element may add something")
+        return _assuming(element, test, holds=True)
+
+    # the other launches
+
+    def _lifted(self, launch: LaunchSite) -> Lifted:
+        try:
+            return lift(self._unit, launch)
+        except CannotLift as refused:
+            raise SkillRefused(f"{launch.kernel}: {refused.reason}") from refused
+
+    def _scanned(self, sums: str, blocks: Expression) -> tuple[str, bool]:
+        """Return the array that holds the running sum of the blocks' sums, and whether it includes each one's own."""
+        launch = self._launches[1]
+        lifted = self._lifted(launch)
+        stores, terms = lifted.algorithm.stores, HostTerms(lifted)
+        refusal = SkillRefused(f"{launch.kernel} does more, or else, than to take the running sum of {sums}")
+        if lifted.algorithm.axes or len(stores) != 1:
+            raise refusal
+        store = stores[0]
+        if len(store.loops) != 1 or store.guard or store.mode != "=" or store.kind != self._scan.kind:
+            raise refusal
+        loop = store.loops[0]
+        if integers.value_of(loop.lower) != 0 or terms.of(loop.upper) != blocks:
+            raise SkillRefused(f"{launch.kernel} may take another number of sums than there are blocks")
+        step = _running(store, loop.symbol, self._scan.kind, terms, sums)
+        if step is None:
+            raise refusal
+        return terms.buffer(store.buffer), step == 1
+
+    def _added(self, out: str, sums: str, count: Expression, blocks: Expression, *, upto: bool) -> None:
+        """Check that the last launch adds the sum of all blocks before to each result."""
+        launch, kind = self._launches[2], self._scan.kind
+        lifted = self._lifted(launch)
+        terms, points = HostTerms(lifted), points_of(lifted, self._scan.threads)
+        refusal = SkillRefused(
+            f"{launch.kernel} does more, or else, than to add each block's sum to its results"
+        )
+        if len(points) != 1 or points[0].store.index != ELEMENT or points[0].store.kind != kind:
+            raise refusal
+        point = points[0]
+        if terms.buffer(point.store.buffer) != out or point.count is None or terms.of(point.count) != count:
+            raise SkillRefused(f"{launch.kernel} does not change the same elements")
+        place = integers.subtract(BLOCK, integers.constant(1)) if upto else BLOCK
+        first = (Binary(">", BLOCK, integers.constant(0), "bool"),) if upto else ()
+        wanted = {Load(out, ELEMENT, kind), Load(sums, place, kind)}
+        parts = summands(terms.of(point.store.value)) or []
+        if len(parts) != 2 or set(parts) != wanted or point.guard != first:
+            raise refusal
+
+    def _refuse_kept(self, names: dict[str, str]) -> None:
+        """Decline where something else may see the sums of blocks, which are no longer stored."""
+        function = self._unit.enclosing_function(self._launches[0].node)
+        for name in names:
+            argument = name.removeprefix("host:")
+            if not is_temporary(self._unit, function, argument, self._launches, self._context):
+                raise SkillRefused(f"{argument}, the sums of blocks, may be used by others")
+
+
+def _one_row(lifted: Lifted) -> Expression:
+    """Return the number of blocks of a grid of one dimension."""
+    if any(integers.value_of(size) != 1 for size in lifted.grid[1:]):
+        raise SkillRefused("its grid has more than one dimension")
+    return lifted.grid[0]
+
+
+def _running(store: Store, number: Sym, kind: str, terms: HostTerms, sums: str) -> int | None:
+    """Return 0 where a store gives each place the sum of those before, 1 where its own is included."""
+    value = store.value
+    if store.index != number or not isinstance(value, Reduce) or value.op != "+" or value.kind != kind:
+        return None
+    if len(value.loops) != 1 or not _is_zero(value.initial) or not isinstance(value.body, Load):
+        return None
+    inner, body = value.loops[0], value.body
+    if body.index != inner.symbol or terms.buffer(body.buffer) != sums or integers.value_of(inner.lower) != 0:
+        return None
+    step = integers.value_of(integers.subtract(inner.upper, number))
+    return step if step in (0, 1) else None
+
+
+def _assuming(expression: Expression, test: Expression, *, holds: bool) -> Expression:
+    known = integers.constant(int(holds), "bool")
+    return rebuild(expression, lambda node: known if node == test else None)
+
+
+def _is_zero(expression: Expression) -> bool:
+    text = getattr(expression, "text", None)
+    return integers.value_of(expression) == 0 or text in ("0.0f", "0.f", "0.0", "0.", "0f")
