@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from kernelskill.algorithm.model import IllegalMove
 from kernelskill.algorithm.moves.plan import Plan
-from kernelskill.algorithm.schedule import plain_schedule
+from kernelskill.algorithm.moves.registry import MOVES
+from kernelskill.algorithm.schedule import Schedule, plain_schedule
 from tests.algorithm.emission import emitted_text
-from tests.unit.algorithm.lifting_samples import lifted
+from tests.unit.algorithm.lifting_samples import body, lifted
 
 SOURCE = """
 __global__ void near(const TYPE *bodies, const float *a, float *c, int n, int m)
@@ -42,3 +44,20 @@ def test_fields_of_a_vector_are_read_together(kind: str, field: str) -> None:
 def test_other_fields_are_read_one_by_one(kind: str, field: str) -> None:
     """Vectors of three and of over 16 bytes are no one access, and one field alone needs none."""
     assert f"reinterpret_cast<const {kind}*>(bodies)[" not in _text(kind, field)
+
+
+def test_rows_that_share_elements_may_be_taken_together() -> None:
+    algorithm = lifted(SOURCE.replace("TYPE", "float4").replace("FIELD", "w")).algorithm
+    options = {each.name: each.values for each in MOVES["share_rows"].options(Plan(algorithm, Schedule()))}
+    assert options["points"] == ("1", "2", "4")
+    values = {"lanes": "32", "threads": "128", "vector": "1", "points": "4"}
+    plan = MOVES["share_rows"].apply(Plan(algorithm, Schedule()), values)
+    assert emitted_text(plan).count("reinterpret_cast<const float4*>(bodies)[") == 1
+    with pytest.raises(IllegalMove, match="takes several rows together"):
+        MOVES["keep_rows"].apply(plan, {"chunks": "4"})
+
+
+def test_rows_with_elements_of_their_own_are_taken_one_by_one() -> None:
+    algorithm = body("float s = 0.f; for (int k = 0; k < m; ++k) s += a[i * m + k]; c[i] = s;")
+    names = [each.name for each in MOVES["share_rows"].options(Plan(algorithm, Schedule()))]
+    assert "points" not in names

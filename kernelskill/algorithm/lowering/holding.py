@@ -9,6 +9,7 @@ from dataclasses import replace
 from kernelskill.algorithm.expression import Expression, Load
 from kernelskill.algorithm.lowering.context import AxisText, Context
 from kernelskill.algorithm.lowering.fill import zero_of
+from kernelskill.algorithm.lowering.records import records_of
 from kernelskill.algorithm.types import cuda_name
 
 
@@ -36,6 +37,21 @@ def hold_load(
                     context.declare_point(dim)
             text = f"{' && '.join(tests)} ? {text} : {zero_of(load.kind)}" if tests else text
         context.out.line(f"{name}" + "".join(f"[{dim.point}]" for dim in dims) + f" = {text};")
+
+
+def hold_records(context: Context, shared: Iterable[Load]) -> list[Load]:
+    """Write vectors of which several fields are read, the same for all points, into registers; return these loads."""
+    found: list[Load] = []
+    for record, fields in records_of(
+        context, [each for each in shared if context.leaf(each) is None]
+    ).items():
+        name = context.names.fresh(f"{record.buffer}_value")
+        text = record.text(context)
+        value = f"{context.active} ? {text} : {record.layout.name}()" if context.active else text
+        context.out.line(f"const {record.layout.name} {name} = {value};")
+        context.values.update({load: f"{name}.{field}" for load, field in fields.items()})
+        found += fields
+    return found
 
 
 def _hold_packs(context: Context, load: Load, name: str, dim: AxisText) -> bool:

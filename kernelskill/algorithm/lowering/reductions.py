@@ -21,7 +21,7 @@ from kernelskill.algorithm.integers import compared, value_of
 from kernelskill.algorithm.lowering.context import AxisText, Context
 from kernelskill.algorithm.lowering.fill import zero_of
 from kernelskill.algorithm.lowering.hoisting import Accumulation, can_share, hoistable, ranges_of, renamed
-from kernelskill.algorithm.lowering.holding import guarded, hold_load, ordered, unheld_loads
+from kernelskill.algorithm.lowering.holding import guarded, hold_load, hold_records, ordered, unheld_loads
 from kernelskill.algorithm.lowering.invariants import hold_invariants
 from kernelskill.algorithm.lowering.kept import serves, write_kept
 from kernelskill.algorithm.lowering.lanes import combine_lanes, has_start, neutral_of, pick_lanes
@@ -309,9 +309,12 @@ class _Group:
         bodies = [body for member in self._members for body in body_of(member)]
         bound = {loop.name for body in bodies for node in walk(body) for loop in getattr(node, "loops", ())}
         bound |= self._states(bodies)
-        for load in dict.fromkeys(load for body in bodies for load in ordered(certain_loads(body))):
+        loads = dict.fromkeys(load for body in bodies for load in ordered(certain_loads(body)))
+        shared = [each for each in loads if every and not each.depends_on(*bound)]
+        held += hold_records(context, [each for each in shared if not context.dims_of(each)])
+        for load in shared:
             dims = context.dims_of(load)
-            if not every or dims == every or load in context.values or load.depends_on(*bound):
+            if dims == every or load in context.values:
                 continue
             name = context.names.fresh(f"{load.buffer}_value" if not dims else f"{load.buffer}_values")
             text = name + "".join(f"[{dim.point}]" for dim in dims)

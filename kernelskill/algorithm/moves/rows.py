@@ -24,15 +24,17 @@ class ShareRows:
         # Who gives each row a block has few long rows.
         few = _has_a_block_each(plan.algorithm)
         lanes = "512 256 1024 128 32" if few else "32 256 128 512 64 16 8"
-        offered = (
+        offered: tuple[Option, ...] = (
             Option("lanes", tuple(lanes.split()), "threads that share a row"),
             Option("threads", ("256", "128", "512"), "threads of a block, at least the lanes"),
             Option("vector", ("4", "1", "2"), "neighbouring steps that a lane takes together"),
         )
+        if _rows_share_loads(plan.algorithm):
+            offered += (Option("points", ("1", "2", "4"), "rows that a lane takes together"),)
         return first_that_fits(self, plan, offered)
 
     def apply(self, plan: Plan, values: Mapping[str, str]) -> Plan:
-        lanes, threads = number(values["lanes"]), number(values["threads"])
+        lanes, threads, points = (number(values.get(name, "1")) for name in ("lanes", "threads", "points"))
         algorithm = without_running(plan.algorithm)
         if plan.schedule.staged or plan.schedule.lanes > 1:
             raise IllegalMove("points are scheduled otherwise already")
@@ -43,7 +45,7 @@ class ShareRows:
         plans = []
         for position, axis in enumerate(algorithm.axes):
             is_last = position == len(algorithm.axes) - 1
-            plans.append(AxisPlan(axis.name, rows if is_last else 1))
+            plans.append(AxisPlan(axis.name, rows, points) if is_last else AxisPlan(axis.name))
         schedule = Schedule(axes=tuple(plans), lanes=lanes, lane_vector=number(values["vector"]))
         if not plans:
             raise IllegalMove("there is only one point")
@@ -88,6 +90,8 @@ class KeepRows:
             raise IllegalMove("rows are not shared by lanes yet")
         if plan.schedule.keep:
             raise IllegalMove("rows are kept already")
+        if any(each.points > 1 for each in plan.schedule.axes):
+            raise IllegalMove("a lane takes several rows together")
         return checked(Plan(plan.algorithm, replace(plan.schedule, keep=number(values["chunks"]))))
 
 
@@ -118,6 +122,15 @@ class SumInBlocks:
             splits=number(values["blocks"]),
         )
         return checked(Plan(algorithm, schedule))
+
+
+def _rows_share_loads(algorithm: Algorithm) -> bool:
+    """Whether neighbouring rows read the same elements in their loops."""
+    if not algorithm.axes:
+        return False
+    bodies = [e for found in accumulations(algorithm) for e in walk(found) if isinstance(e, Load)]
+    loops = {loop.name for found in accumulations(algorithm) for loop in found.loops}
+    return any(e.depends_on(*loops) and not e.depends_on(algorithm.axes[-1].name) for e in bodies)
 
 
 def _has_a_block_each(algorithm: Algorithm) -> bool:
