@@ -20,6 +20,8 @@ GOOD_GAIN = 0.2
 LEAST_SPACE = 8
 """Points of a family worth a second look."""
 MOST_DOUBTFUL = 4
+BETTER_START = 0.05
+"""ln(speedup) by which another first point of a family must promise more, to be taken instead."""
 
 
 def wants_forecasts(context: RoundContext) -> bool:
@@ -67,7 +69,7 @@ def outlook(
     told = forecast_gains(context, [elsewhere for _, elsewhere in begun])
     moved: dict[str, Proposal] = {}
     for family, elsewhere in sorted(begun, key=lambda pair: told.get(pair[1].id, -inf)):
-        if told.get(elsewhere.id, -inf) >= GOOD_GAIN:
+        if told.get(elsewhere.id, -inf) >= max(0.0, gains.get(family, 0.0)) + BETTER_START:
             context.run.put(PROPOSALS, elsewhere.id, elsewhere)
             moved[family] = elsewhere
     return Outlook({**gains, **told}, moved)
