@@ -5,11 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from kernelskill.algorithm import integers
-from kernelskill.algorithm.expression import Binary, Expression, Load, Reduce, Sym, loads, reductions
+from kernelskill.algorithm.expression import (
+    Binary,
+    Expression,
+    Load,
+    Reduce,
+    Select,
+    Sym,
+    loads,
+    reductions,
+)
 from kernelskill.algorithm.lifting import Lifted, lift
 from kernelskill.algorithm.lifting.coverage import reaches
 from kernelskill.algorithm.model import CannotLift, Store
 from kernelskill.algorithm.rewriting import rebuild
+from kernelskill.algorithm.types import is_integer
 from kernelskill.skills.launch_pairs import has_plain_arguments, pairs_after
 from kernelskill.skills.launch_temporaries import is_temporary
 from kernelskill.skills.scan_finder import find_scans
@@ -37,6 +47,12 @@ class ScanChain:
     out: str
     """The parameter that gets the results."""
     is_exclusive: bool
+
+    @property
+    def arguments(self) -> dict[str, str]:
+        """Every parameter -> the text of its argument."""
+        named = zip(self.before.kernel.parameters, self.launches[0].arguments, strict=False)
+        return dict(self.before.arguments) | {parameter.name: given.text for parameter, given in named}
 
     @property
     def key(self) -> str:
@@ -107,11 +123,11 @@ class _ChainReader:
         if not all(has_plain_arguments(unit, launch) for launch in self._launches):
             raise SkillRefused("an argument of the launches has side effects or calls a function")
         probes = ScanProbes(unit, self._kernel, self._launches[0], scan, self._context)
-        host = HostTerms(probes.before)
+        host = HostTerms(probes.before, probes.twins)
         blocks = host.of(_one_row(probes.before))
         element = self._element(probes)
-        out, sums, is_exclusive = self._stores(probes)
-        behind = HostTerms(probes.behind)
+        out, sums, is_exclusive = self._stores(probes, element)
+        behind = HostTerms(probes.behind, probes.twins)
         self._refuse_loads(element, host, {behind.buffer(sums)}, behind.buffer(out.store.buffer))
         before_sums, upto = self._scanned(behind.buffer(sums), blocks)
         self._refuse_kept({behind.buffer(sums): sums, before_sums: ""})
@@ -152,7 +168,7 @@ class _ChainReader:
             if buffer in sums or (buffer == out and load.index != ELEMENT):
                 raise SkillRefused(f"an element is made of what others store in {load.buffer!r}")
 
-    def _stores(self, probes: ScanProbes) -> tuple[Point, str, bool]:
+    def _stores(self, probes: ScanProbes, element: Expression) -> tuple[Point, str, bool]:
         """Return what stores the results, the parameter that gets the blocks' sums, and how the results are."""
         points = points_of(probes.behind, self._scan.threads)
         if len(points) != 2:
@@ -162,12 +178,40 @@ class _ChainReader:
         if len(sums) != 1 or any(point.store.kind != self._scan.kind for point in points):
             raise SkillRefused("it does not store the sum of each block, or stores it as another type")
         (out,) = results
-        for which in (INCLUSIVE, EXCLUSIVE):
-            if out.store.value == Load(probes.buffer(which), ELEMENT, self._scan.kind):
-                if out.store.index != ELEMENT or out.guard:
-                    raise SkillRefused("some elements get no result, or another one's place")
-                return out, sums[0].store.buffer, which == EXCLUSIVE
+        if out.store.index != ELEMENT or out.guard or out.count is None:
+            raise SkillRefused("some elements get no result, or another one's place")
+        return out, sums[0].store.buffer, self._is_exclusive(out, probes, element)
+
+    def _is_exclusive(self, out: Point, probes: ScanProbes, element: Expression) -> bool:
+        """Return whether what is stored leaves out the element itself.
+
+        Raises:
+            SkillRefused: It is neither of the two.
+        """
+        assert out.count is not None
+        test = Binary("<", ELEMENT, out.count, "bool")
+        value, own = (_assuming(each, test, holds=True) for each in (out.store.value, element))
+        upto, before = (Load(probes.buffer(w), ELEMENT, self._scan.kind) for w in (INCLUSIVE, EXCLUSIVE))
+        if value == upto:
+            return False
+        less = integers.subtract(upto, own) if is_integer(self._scan.kind) else None
+        wrapped = Binary("-", upto, own, self._scan.kind)
+        if value in (before, less, wrapped) or self._is_shifted(value, before):
+            return True
         raise SkillRefused("what it stores for an element is not the scan's result alone")
+
+    def _is_shifted(self, value: Expression, before: Expression) -> bool:
+        """Whether a value is the result before an element, and zero for a block's first."""
+        if not isinstance(value, Select):
+            return False
+        start = integers.multiply(integers.constant(self._scan.threads), BLOCK)
+        own, zero = integers.subtract(ELEMENT, start), integers.constant(0)
+        later = [Binary(op, own, zero, "bool") for op in (">", "!=")]
+        later.append(Binary(">=", own, integers.constant(1), "bool"))
+        if value.condition in later:
+            return value.first == before and _is_zero(value.second)
+        is_first = value.condition == Binary("==", own, zero, "bool")
+        return is_first and value.second == before and _is_zero(value.first)
 
     def _is_sum(self, point: Point, probes: ScanProbes) -> bool:
         """Whether one thread of every block stores the block's sum."""

@@ -131,13 +131,19 @@ def summands(expression: Expression) -> list[Expression] | None:
 
 
 class HostTerms:
-    """The expressions of one launch in what the launcher knows, so that launches can be compared."""
+    """The expressions of one launch in what the launcher knows, so that launches in a row can be compared."""
 
-    def __init__(self, lifted: Lifted) -> None:
-        self._lifted = lifted
+    def __init__(self, lifted: Lifted, twins: Mapping[str, str] | None = None) -> None:
+        """Read what the launch gives.
+
+        Args:
+            lifted: The launch.
+            twins: Parameters -> others that are given the same pointer.
+        """
         self._values = dict(lifted.values)
         self._texts = {name: "".join(text.split()) for name, text in lifted.arguments}
         self._roots = dict(lifted.roots)
+        self._twins = twins or {}
 
     def buffer(self, name: str) -> str:
         """Return the launcher's pointer that a parameter is.
@@ -145,7 +151,10 @@ class HostTerms:
         Raises:
             SkillRefused: It is none, or one into the middle of an array.
         """
-        root = self._roots.get(name)
+        name = self._twins.get(name, name)
+        root, text = self._roots.get(name), self._texts[name]
+        if root is None and text.isidentifier():
+            return f"host:{text}"
         if root is None or integers.value_of(root[1]) != 0:
             raise SkillRefused(f"where {name!r} points to can't be told")
         return root[0]

@@ -38,6 +38,9 @@ class ScanProbes:
         self._names: dict[str, str] = {}
         for wanted in (ELEMENTS, INCLUSIVE, EXCLUSIVE, TOTAL, "before_scan", "behind_scan"):
             self._names[wanted] = fresh_name(unit, context, wanted, self._names.values())
+        self.twins: dict[str, str] = self._find_twins()
+        """Parameters -> earlier ones that are given the same pointer; to the halves they are given as others."""
+        self._others = {name: fresh_name(unit, context, f"{name}_other") for name in self.twins}
         flags = context.task.flags if context.task is not None else ()
         unit = parsed(self._text(), unit.path, flags)
         by_name = {found.kernel: found for found in unit.launches}
@@ -65,6 +68,9 @@ class ScanProbes:
             "behind_scan", ", ".join(f"const {kind}* {each}" for each in results), self._behind()
         )
         declared = "".join(f"{kind}* {each} = nullptr;\n" for each in (self._names[ELEMENTS], *results))
+        declared += "".join(
+            f"{self._pointee(name)}* {other} = nullptr;\n" for name, other in self._others.items()
+        )
         launches = self._call("before_scan", [self._names[ELEMENTS]]) + self._call("behind_scan", results)
         data, end, at = unit.data, kernel.span.end, statement.start_byte
         if end > at:
@@ -87,8 +93,22 @@ class ScanProbes:
     def _call(self, name: str, more: Sequence[str]) -> str:
         unit, launch = self._unit, self._launch
         callee = unit.text_of(launch.name_span).replace(launch.kernel, self._names[name], 1)
-        given = ", ".join([*(argument.text for argument in launch.arguments), *more])
+        named = zip(self._kernel.parameters, launch.arguments, strict=False)
+        own = [self._others.get(parameter.name, argument.text) for parameter, argument in named]
+        given = ", ".join([*own, *more])
         return f"{callee}{unit.text_of(launch.configuration_span)}({given});\n"
+
+    def _find_twins(self) -> dict[str, str]:
+        seen: dict[str, str] = {}
+        twins: dict[str, str] = {}
+        for parameter, argument in zip(self._kernel.parameters, self._launch.arguments, strict=False):
+            if parameter.pointer_depth and seen.setdefault(argument.text, parameter.name) != parameter.name:
+                twins[parameter.name] = seen[argument.text]
+        return twins
+
+    def _pointee(self, name: str) -> str:
+        found = next(p for p in self._kernel.parameters if p.name == name)
+        return found.pointee_type.replace("const", "").strip()
 
     @property
     def _place(self) -> str:

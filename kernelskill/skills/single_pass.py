@@ -256,7 +256,7 @@ class _SinglePass:
     def launch(self) -> str:
         """Return the statement that launches the kernel."""
         n, chain, scan = self._n, self._chain, self._scan
-        facts = LaunchFacts(arguments=dict(chain.before.arguments))
+        facts = LaunchFacts(arguments=chain.arguments)
         count, elements = text_at_launch(chain.count, facts, 9), scan.elements
         stream = chain.launches[0].stream.text if chain.launches[0].stream is not None else "0"
         given = ", ".join([*(argument_text(p, facts) for p in self._parameters), n["tiles"]])

@@ -110,14 +110,14 @@ class TileScan:
                 "        unsigned long long state;",
                 "        do",
                 "            state = last >= lane ? states[last - lane] : 2ull << 32;",
-                f"        while (__any_sync({_FULL}, state >> 32 == 0));",
+                "        while (state >> 32 == 0);",
             ]
         return [
             "        unsigned long long state, upper;",
             "        do {",
             "            state = last >= lane ? states[2 * (last - lane)] : 2ull << 32;",
             "            upper = last >= lane ? states[2 * (last - lane) + 1] : 2ull << 32;",
-            f"        }} while (__any_sync({_FULL}, state >> 32 == 0 || state >> 32 != upper >> 32));",
+            "        } while (state >> 32 == 0 || state >> 32 != upper >> 32);",
         ]
 
     def _scan(self) -> str:

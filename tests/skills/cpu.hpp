@@ -205,6 +205,11 @@ template <typename T> unsigned __match_any_sync(unsigned mask, T v) {
 inline unsigned __activemask() { return 1u << fibres::lane(); }
 inline int __popc(unsigned v) { return __builtin_popcount(v); }
 inline int __ffs(int v) { return __builtin_ffs(v); }
+template <typename To, typename From> To same_bits(From v) { To to; std::memcpy(&to, &v, sizeof to); return to; }
+inline unsigned __float_as_uint(float v) { return same_bits<unsigned>(v); }
+inline float __uint_as_float(unsigned v) { return same_bits<float>(v); }
+inline long long __double_as_longlong(double v) { return same_bits<long long>(v); }
+inline double __longlong_as_double(long long v) { return same_bits<double>(v); }
 template <typename T> T __ldg(const T* p) { return *p; }
 template <typename T> T __ldcs(const T* p) { return *p; }
 template <typename T> T __ldcg(const T* p) { return *p; }
@@ -227,6 +232,8 @@ enum cudaDeviceAttr { cudaDevAttrMultiProcessorCount = 16 };
 inline int cudaGetDevice(int* device) { return *device = 0; }
 inline int cudaDeviceGetAttribute(int* value, cudaDeviceAttr, int) { *value = 3; return 0; }
 template <typename K> int cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, K, int, size_t) { *blocks = 2; return 0; }
+enum { cudaMemcpyDeviceToDevice = 3 };
+inline int cudaMemcpyAsync(void* to, const void* from, size_t n, int, cudaStream_t) { std::memcpy(to, from, n); return 0; }
 inline int cudaMemset(void* p, int v, size_t n) { std::memset(p, v, n); return 0; }
 inline int cudaMemsetAsync(void* p, int v, size_t n, cudaStream_t = nullptr) { std::memset(p, v, n); return 0; }
 template <typename T> int cudaMallocAsync(T** p, size_t n, cudaStream_t) { *p = (T*)std::malloc(n + 1); std::memset(*p, 0xA5, n); return 0; }
