@@ -10,6 +10,7 @@ from kernelskill.algorithm.access import Footprint, footprint
 from kernelskill.algorithm.expression import Binary, Cast, Expression, Load, Poly, Select, Sym, Unary, walk
 from kernelskill.algorithm.integers import add, constant
 from kernelskill.algorithm.lowering.text import Names, Writer, capital
+from kernelskill.algorithm.lowering.window import Window
 from kernelskill.algorithm.model import Algorithm, Axis
 from kernelskill.algorithm.printing import Leaf, show
 from kernelskill.algorithm.schedule import AxisPlan, Schedule
@@ -117,6 +118,8 @@ class Context:
     index_type: str
     axes: dict[str, AxisText] = field(default_factory=dict)
     tiles: list[StagedTile] = field(default_factory=list)
+    windows: list[Window] = field(default_factory=list)
+    """What the points of a thread hold in registers, while their values are computed."""
     values: dict[Expression, str] = field(default_factory=dict)
     """Texts of reductions that are computed already, and of loads held in registers."""
     constants: dict[str, int] = field(default_factory=dict)
@@ -204,7 +207,7 @@ class Context:
         if known is not None:
             return known
         if isinstance(expression, Load):
-            return self.tile_text(expression)
+            return self._window_text(expression) or self.tile_text(expression)
         if isinstance(expression, Sym) and expression.name.endswith("@offset"):
             return self._offset_text(expression.name.removesuffix("@offset"))
         if isinstance(expression, Cast) and expression.kind == "unsigned" and self.index_type == "long long":
@@ -237,6 +240,16 @@ class Context:
             text = self.axes[name].offset
             return f"({text})" if " " in text else text
         return self.step_names.get(name, "0")
+
+    def _window_text(self, load: Load) -> str | None:
+        """Return the register that holds a load; None where none does."""
+        window = next((window for window in self.windows if load in window.loads), None)
+        if window is None:
+            return None
+        points = {
+            name: Sym(text.point) if text.plan.points > 1 else constant(0) for name, text in self.axes.items()
+        }
+        return window.name + "".join(f"[{show(place)}]" for place in window.places_of(load, points))
 
     def tile_text(self, load: Load) -> str | None:
         """Return the element of a shared tile that holds a load; None where it is not staged."""

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from itertools import product
 from math import prod
 
 from kernelskill.algorithm.access import certain_loads
 from kernelskill.algorithm.expression import Expression, Load, Reduce, Sym, loads, reductions
 from kernelskill.algorithm.integers import constant, poly, subtract, terms_of, typed, value_of
-from kernelskill.algorithm.interior import Interior, Span, interior_of
+from kernelskill.algorithm.interior import Span, interior_of
+from kernelskill.algorithm.lowering.branchless import without_jumps
 from kernelskill.algorithm.lowering.context import AxisText, Context
 from kernelskill.algorithm.lowering.holding import hold_load, unheld_loads
 from kernelskill.algorithm.lowering.reductions import lower_reductions
 from kernelskill.algorithm.lowering.stores import lower_stores
 from kernelskill.algorithm.lowering.values import print_values
+from kernelskill.algorithm.lowering.window_fill import fill_window
+from kernelskill.algorithm.lowering.window_plans import plan_windows
 from kernelskill.algorithm.model import Algorithm, IllegalMove
 from kernelskill.algorithm.printing import show
 from kernelskill.algorithm.rewriting import substitute
@@ -38,7 +42,7 @@ def lower_points(context: Context) -> None:
         raise IllegalMove("threads that take different paths share no tiles or loops")
     inside = interior_of(context.algorithm, {name: _span(text) for name, text in context.axes.items()})
     context.out.line("// Threads whose windows lie inside of all bounds need no tests.")
-    _declare_firsts(context, inside)
+    _declare_firsts(context, frozenset().union(*(test.symbols for test in inside.tests)))
     with context.out.block(f"if ({' && '.join(_test(context, each) for each in inside.tests)})"):
         _inside(context, inside.algorithm)
     with context.out.block("else"):
@@ -55,12 +59,11 @@ def _span(text: AxisText) -> Span:
     )
 
 
-def _declare_firsts(context: Context, inside: Interior) -> None:
-    """Declare the thread's first point along every axis on which tests depend."""
-    used = frozenset().union(*(test.symbols for test in inside.tests))
+def _declare_firsts(context: Context, used: Collection[str]) -> None:
+    """Declare the thread's first point along every axis of which it is used."""
     for text in context.register_axes:
         symbol = f"{text.axis.name}@first"
-        if symbol not in used:
+        if symbol not in used or Sym(symbol) in context.values:
             continue
         name = context.names.fresh(f"{text.axis.name}_first")
         place = text.thread if text.plan.threads > 1 else "0"
@@ -100,6 +103,7 @@ def _inside(context: Context, algorithm: Algorithm) -> None:
 def _hold_values(context: Context) -> None:
     """Compute the values of all points before any is stored: what neighbouring points read is read once."""
     values = list(dict.fromkeys(store.value for store in context.algorithm.stores))
+    _hold_windows(context, values)
     lower_reductions(context, values)
     axes = context.register_axes
     subscript = "".join(f"[{text.point}]" for text in axes)
@@ -107,19 +111,41 @@ def _hold_values(context: Context) -> None:
         name = context.names.fresh(f"{load.buffer}_own")
         hold_load(context, load, name, axes)
         context.values[load] = name + subscript
-    values = [each for each in values if context.leaf(each) is None and loads(each)]
-    if not values:
-        return
+    values = [each for each in values if each not in context.values and loads(each)]
+    if values:
+        _declare_values(context, values)
+    context.windows.clear()
+
+
+def _declare_values(context: Context, values: Sequence[Expression]) -> None:
+    """Compute values into registers, one for each point."""
+    axes = context.register_axes
+    subscript = "".join(f"[{text.point}]" for text in axes)
     names = [context.names.fresh("value") for _ in values]
     for name, value in zip(names, values, strict=True):
         sizes = "".join(f"[{text.points}]" for text in axes)
         context.out.line(f"{cuda_name(value.type)} {name}{sizes};")
     with context.over_points(axes, values):
-        printed = print_values(context, values)
+        printed = print_values(context, [without_jumps(context, value) for value in values])
         context.out.lines(printed.declarations)
         for name, text in zip(names, printed.texts, strict=True):
             context.out.line(f"{name}{subscript} = {text};")
     context.values |= {value: name + subscript for name, value in zip(names, values, strict=True)}
+
+
+def _hold_windows(context: Context, values: Sequence[Expression]) -> None:
+    """Read the windows of all points into registers, where that takes wide accesses."""
+    windows = plan_windows(context, values)
+    if not windows or not context.aligned_flag:
+        return
+    firsts = {
+        name: Sym(f"{name}@first" if text.plan.points > 1 else name) for name, text in context.axes.items()
+    }
+    _declare_firsts(context, {first.name for first in firsts.values()})
+    for window in windows:
+        named = replace(window, name=context.names.fresh(f"{window.buffer}_window"))
+        fill_window(context, named, firsts)
+        context.windows.append(named)
 
 
 def _surrounded(context: Context, values: Sequence[Expression]) -> list[Load]:
@@ -168,8 +194,22 @@ def _elsewhere(context: Context) -> None:
         tests = context.in_range(axes)
         if tests:
             stack.enter_context(context.out.block(f"if ({' && '.join(tests)})"))
-        before = dict(context.values)
         context.one_point = True
-        lower_stores(context)
+        _one_by_one(context)
         context.one_point = False
-        context.values = before
+
+
+def _one_by_one(context: Context) -> None:
+    """Write the stores of one point; of several in a row most lie inside where the group does not."""
+    original, before = context.algorithm, dict(context.values)
+    if any(text.plan.vector > 1 for text in list(context.axes.values())[-1:]):
+        inside = interior_of(original, {name: Span(Sym(name), 0) for name in context.axes})
+        with context.out.block(f"if ({' && '.join(_test(context, each) for each in inside.tests)})"):
+            context.algorithm = inside.algorithm
+            lower_stores(context)
+            context.algorithm, context.values = original, dict(before)
+        with context.out.block("else"):
+            lower_stores(context)
+    else:
+        lower_stores(context)
+    context.values = before

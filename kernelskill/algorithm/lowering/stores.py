@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import replace
 
 from kernelskill.algorithm.access import certain_loads
@@ -365,14 +365,16 @@ class _VectorStores:
         place = f"({group} * {vector.threads} + {vector.thread})" if group != "0" else vector.thread
         context.out.line(f"const {context.index_type} {first} = {vector.start} + {place} * {width};")
         end = context.show(vector.axis.upper, 8)
-        with context.out.block(f"if ({context.aligned_flag} && {first} + {width} <= {end})"):
+        tests = [context.aligned_flag, *([] if context.is_inner else [f"{first} + {width} <= {end}"])]
+        with context.out.block(f"if ({' && '.join(tests)})"):
             self._wide(group, first)
         name = vector.axis.name
         j = context.local("j")
         head = f"for (int {j} = 0; {j} < {width}; ++{j})"
         with context.out.block("else"), context.out.unrolled(head):
             context.out.line(f"const {context.index_type} {name} = {first} + {j};")
-            with self._point(group), context.out.block(f"if ({name} < {end})"):
+            tested = nullcontext() if context.is_inner else context.out.block(f"if ({name} < {end})")
+            with self._point(group), tested:
                 write_point(context, [replace(store, guard=()) for store in self._stores])
 
     def _point(self, group: str) -> ExitStack:

@@ -25,7 +25,9 @@ class InnerPoints:
         else:
             small = bool(plan.algorithm.stores) and size_of(plan.algorithm.stores[0].kind) == 1
             points = (
-                ("4x4", "8x4", "4x1", "2x4", "8x1") if small else ("4x1", "8x1", "2x1", "2x2", "4x2", "1x1")
+                ("4x4", "4x8", "8x4", "2x16", "4x1", "2x4", "8x1")
+                if small
+                else ("4x1", "4x4", "8x1", "2x4", "2x1", "2x2", "4x2", "1x1")
             )
             offered = (
                 Option("points", points, "points of a thread: rows x columns"),
@@ -43,7 +45,7 @@ class InnerPoints:
         points, threads = pair(values["points"]), pair(values["threads"])
         algorithm = with_even_windows(plan.algorithm)
         axes = axes_for(algorithm, points, threads)
-        together = points[1] if points[1] <= _neighbours(algorithm) else 1
+        together = points[1] if _are_neighbours(algorithm, points[1]) else 1
         shapes = {axes[-1].name: (threads[1], points[1], together)}
         if len(axes) > 1:
             shapes[axes[-2].name] = (threads[0], points[0], points[0])
@@ -51,6 +53,10 @@ class InnerPoints:
         return checked(Plan(algorithm, replace(Schedule(axes=plans), interior=True)))
 
 
-def _neighbours(algorithm: Algorithm) -> int:
-    """Return how many neighbours a thread takes: threads side by side read words, not parts of them."""
-    return max(1, 4 // size_of(algorithm.stores[0].kind))
+def _are_neighbours(algorithm: Algorithm, columns: int) -> bool:
+    """Whether a thread's columns lie side by side: as parts of a word, or as whole accesses of 16 bytes.
+
+    Between the two, threads side by side that read single elements read whole words together.
+    """
+    size = size_of(algorithm.stores[0].kind)
+    return size == 1 or columns * size <= 4 or columns * size % 16 == 0
