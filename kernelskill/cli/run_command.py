@@ -20,6 +20,9 @@ from kernelskill.runs import RunFolder, SystemClock, new_run_name
 if TYPE_CHECKING:
     from kernelskill.report.view import RunView
 
+WORTH_SAYING = 3
+"""Skills that declined for want of one promise, from which the end of a run says so; the report always does."""
+
 KernelArgument = Annotated[Path, typer.Argument(metavar="KERNEL", help="The .cu file.", show_default=False)]
 TestsOption = Annotated[
     Path, typer.Option("--tests", "-t", metavar="FILE", help="Its test.py.", show_default=False)
@@ -199,6 +202,7 @@ def report(
 def _print_result(view: RunView, folder: Path, *, as_json: bool) -> None:
     from kernelskill.report import figures
     from kernelskill.report.markdown import headline
+    from kernelskill.report.promises import wanted_promises
 
     if as_json:
         typer.echo(json.dumps({"kind": "result", **_summary(view, folder)}))
@@ -206,6 +210,9 @@ def _print_result(view: RunView, folder: Path, *, as_json: bool) -> None:
     typer.echo(f"\n{headline(view)}")
     for row in view.cases:
         typer.echo(f"  {row.case.label}: {figures.timing(row.original)} -> {figures.timing(row.best)}")
+    for wanted in wanted_promises(view.refusals):
+        if len(wanted.skills) >= WORTH_SAYING:
+            typer.echo(f"  {wanted}")
     finished = view.state.finished
     if finished is not None:
         typer.echo(f"  source  {folder / finished.files[0]}")
@@ -214,6 +221,8 @@ def _print_result(view: RunView, folder: Path, *, as_json: bool) -> None:
 
 
 def _summary(view: RunView, folder: Path) -> dict[str, object]:
+    from kernelskill.report.promises import wanted_promises
+
     finished = view.state.finished
     return {
         "run": str(folder),
@@ -236,6 +245,7 @@ def _summary(view: RunView, folder: Path) -> dict[str, object]:
         ],
         "assumptions": list(view.best.assumptions),
         "unverified": list(view.unverified),
+        "wanted_promises": {each.promise.value: list(each.skills) for each in wanted_promises(view.refusals)},
         "files": list(finished.files) if finished else [],
         "conditions": view.conditions.model_dump(mode="json"),
         "spend": view.state.spend.model_dump(mode="json"),

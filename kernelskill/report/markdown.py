@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from kernelskill.agents.kept_bits import SAME_BITS
-from kernelskill.report import figures, foresight
+from kernelskill.report import figures, foresight, promises
 from kernelskill.report.tables import plain, table
 from kernelskill.report.view import CaseRow, KernelRow, RunView, first_bottlenecks
 from kernelskill.schema.evaluation import Verdict, VerdictKind
@@ -30,6 +30,7 @@ def render(view: RunView) -> str:
         _kernels(view.kernels),
         _list("Assumptions", view.best.assumptions, "None: the result holds wherever the original does."),
         _list("Not verified", view.unverified, "Nothing was left out."),
+        promises.section(view.refusals),
         _tried(view),
         _searches(view),
         foresight.predictions(view),

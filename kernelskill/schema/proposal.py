@@ -8,12 +8,18 @@ from typing import Literal
 from kernelskill.schema.base import Record, canonical_json, sha256_text
 from kernelskill.schema.candidate import Candidate, Step
 from kernelskill.schema.profile import BottleneckKind
+from kernelskill.schema.task import Promise
 
 Origin = Literal["mechanical", "model", "combined", "user"]
 """Who made a proposal."""
 
 Specialist = str
 """Name of a specialist: the folder under `skills/` and the prompt under `prompts/`."""
+
+
+def needs(promise: Promise) -> str:
+    """Return what a reason says where a promise is wanted; `Refusal.promise` finds it there."""
+    return f'it needs PROMISE = {{"{promise.value}"}}'
 
 
 class Exactness(StrEnum):
@@ -168,6 +174,11 @@ class Refusal(Record):
     skill: str
     kernel: str
     reason: str
+
+    @property
+    def promise(self) -> Promise | None:
+        """The promise for want of which it declined, if that is why."""
+        return next((promise for promise in Promise if needs(promise) in self.reason), None)
 
 
 class RankedProposal(Record):

@@ -16,6 +16,7 @@ from kernelskill.schema.proposal import (
     Refusal,
     Skill,
     SkillParameter,
+    needs,
 )
 from kernelskill.schema.task import Allowance, Promise
 from kernelskill.skills.library import SkillLibrary
@@ -226,7 +227,7 @@ def _not_permitted(skill: Skill, context: SkillContext) -> str:
         return "only a model can apply it"
     for promise in skill.promises:
         if not context.promises(Promise(promise)):
-            return f'it needs PROMISE = {{"{promise}"}} in the tests'
+            return f"{needs(Promise(promise))} in the tests"
     needed = _NEEDED.get(skill.exactness)
     if needed is None or context.allows(needed):
         return ""

@@ -20,7 +20,7 @@ from kernelskill.algorithm.moves.plan import Plan
 from kernelskill.algorithm.moves.registry import MOVES, REORDERING
 from kernelskill.algorithm.schedule import Schedule
 from kernelskill.schema.candidate import Edit, Replacement, Scheduled, ScheduleMove
-from kernelskill.schema.proposal import SkillParameter
+from kernelskill.schema.proposal import SkillParameter, needs
 from kernelskill.schema.task import Promise
 from kernelskill.skills.parsed_files import parsed
 from kernelskill.skills.transformation import Rewrite, Site, SkillContext, SkillRefused
@@ -149,7 +149,7 @@ def _to_hold_apart(state: LiftedState, context: SkillContext) -> tuple[tuple[str
         except IllegalMove as unknown:
             raise SkillRefused(
                 f"{written} may overlap {buffer}, which is read again after a part was written;"
-                f' it needs PROMISE = {{"no_alias"}} or __restrict__ (no test at the launch: {unknown.reason})'
+                f" {needs(Promise.NO_ALIAS)} or __restrict__ (no test at the launch: {unknown.reason})"
             ) from unknown
     return tuple(pairs)
 
