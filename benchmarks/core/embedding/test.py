@@ -7,6 +7,7 @@ CASES = [
     dict(n_tokens=1 << 17, vocabulary=1 << 17, dim=512, time=True),
 ]
 TOLERANCE = dict(rtol=0, atol=0)  # nothing is computed
+PROMISE = {"no_alias"}  # how far the table reaches depends on the tokens, so no test at the launch can tell
 
 
 def make_inputs(rng, n_tokens, vocabulary, dim):

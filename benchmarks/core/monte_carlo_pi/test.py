@@ -30,5 +30,7 @@ def reference(seed, threads, trials):
 
 
 def cost(threads, trials):
-    """A trial takes about eleven integer instructions, each in the place of a fused multiply-add."""
-    return dict(bytes=8, flops=2 * 11 * threads * trials)
+    """A trial takes about eleven integer instructions, each in the place of two fused multiply-adds:
+    a multiprocessor has half as many lanes for integers (CUDA C++ Programming Guide, throughput of arithmetic instructions).
+    """
+    return dict(bytes=8, flops=4 * 11 * threads * trials)
