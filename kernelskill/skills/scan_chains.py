@@ -16,7 +16,6 @@ from kernelskill.algorithm.expression import (
     reductions,
 )
 from kernelskill.algorithm.lifting import Lifted, lift
-from kernelskill.algorithm.lifting.coverage import reaches
 from kernelskill.algorithm.model import CannotLift, Store
 from kernelskill.algorithm.rewriting import rebuild
 from kernelskill.algorithm.types import is_integer
@@ -131,15 +130,14 @@ class _ChainReader:
         self._refuse_loads(element, host, {behind.buffer(sums)}, behind.buffer(out.store.buffer))
         before_sums, upto = self._scanned(behind.buffer(sums), blocks)
         self._refuse_kept({behind.buffer(sums): sums, before_sums: ""})
-        count = out.count
-        assert count is not None
-        self._added(behind.buffer(out.store.buffer), before_sums, behind.of(count), blocks, upto=upto)
+        count = behind.count(out)
+        self._added(behind.buffer(out.store.buffer), before_sums, count, blocks, upto=upto)
         return ScanChain(
             launches=self._launches,
             scan=scan,
             before=probes.before,
-            element=self._whole(element, count, probes.before),
-            count=count,
+            element=self._whole(element, out.count, probes.before),
+            count=out.count,
             out=out.store.buffer,
             is_exclusive=is_exclusive,
         )
@@ -178,7 +176,7 @@ class _ChainReader:
         if len(sums) != 1 or any(point.store.kind != self._scan.kind for point in points):
             raise SkillRefused("it does not store the sum of each block, or stores it as another type")
         (out,) = results
-        if out.store.index != ELEMENT or out.guard or out.count is None:
+        if out.store.index != ELEMENT or out.guard:
             raise SkillRefused("some elements get no result, or another one's place")
         return out, sums[0].store.buffer, self._is_exclusive(out, probes, element)
 
@@ -188,7 +186,6 @@ class _ChainReader:
         Raises:
             SkillRefused: It is neither of the two.
         """
-        assert out.count is not None
         test = Binary("<", ELEMENT, out.count, "bool")
         value, own = (_assuming(each, test, holds=True) for each in (out.store.value, element))
         upto, before = (Load(probes.buffer(w), ELEMENT, self._scan.kind) for w in (INCLUSIVE, EXCLUSIVE))
@@ -235,12 +232,8 @@ class _ChainReader:
         """Return what an element that there is adds; the others must add nothing."""
         test = Binary("<", ELEMENT, count, "bool")
         whole = integers.multiply(_one_row(lifted), integers.constant(self._scan.threads))
-        if whole != count:
-            host = HostTerms(lifted)
-            if not reaches(host.of(whole), host.of(count)):
-                raise SkillRefused("whether the blocks reach all elements can't be told")
-            if not _is_zero(_assuming(element, test, holds=False)):
-                raise SkillRefused("threads beyond the last element may add something")
+        if whole != count and not _is_zero(_assuming(element, test, holds=False)):
+            raise SkillRefused("threads beyond the last element may add something")
         return _assuming(element, test, holds=True)
 
     # the other launches
@@ -281,7 +274,7 @@ class _ChainReader:
         if len(points) != 1 or points[0].store.index != ELEMENT or points[0].store.kind != kind:
             raise refusal
         point = points[0]
-        if terms.buffer(point.store.buffer) != out or point.count is None or terms.of(point.count) != count:
+        if terms.buffer(point.store.buffer) != out or terms.count(point) != count:
             raise SkillRefused(f"{launch.kernel} does not change the same elements")
         place = integers.subtract(BLOCK, integers.constant(1)) if upto else BLOCK
         first = (Binary(">", BLOCK, integers.constant(0), "bool"),) if upto else ()

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from kernelskill.algorithm import integers
 from kernelskill.algorithm.expression import Binary, Expression, Load, Poly, Sym
 from kernelskill.algorithm.lifting import Lifted
+from kernelskill.algorithm.lifting.coverage import reaches
 from kernelskill.algorithm.model import Axis, Store
 from kernelskill.algorithm.rewriting import rebuild, substitute
 from kernelskill.skills.transformation import SkillRefused
@@ -22,8 +23,10 @@ class Point:
 
     store: Store
     """Its expressions speak of elements and blocks."""
-    count: Expression | None
-    """How many elements there are; None where that is not said."""
+    count: Expression
+    """How many elements there are: as many as threads, or those below what a condition says."""
+    whole: Expression
+    """How many threads there are."""
     guard: tuple[Expression, ...]
     """What else must hold."""
 
@@ -84,17 +87,18 @@ def _point(
     def changed(expression: Expression) -> Expression:
         return _with_blocks(substitute(expression, table), size)
 
-    count, rest = whole, list(extra)
+    limit: Expression | None = None
+    rest = list(extra)
     for guard in store.guard:
         for part in integers.conjuncts(changed(guard)):
-            limit = _limit(part)
-            if limit is None:
+            found = _limit(part)
+            if found is None or limit is not None:
                 rest.append(part)
             else:
-                count = limit
+                limit = found
     index, value = changed(store.index), changed(store.value)
     kept = Store(store.buffer, index, value, kind=store.kind)
-    return Point(kept, count, tuple(rest))
+    return Point(kept, limit if limit is not None else whole, whole, tuple(rest))
 
 
 def _limit(part: Expression) -> Expression | None:
@@ -158,6 +162,17 @@ class HostTerms:
         if root is None or integers.value_of(root[1]) != 0:
             raise SkillRefused(f"where {name!r} points to can't be told")
         return root[0]
+
+    def count(self, point: Point) -> Expression:
+        """Return how many elements there are.
+
+        Raises:
+            SkillRefused: There may be more than threads, and then fewer are done.
+        """
+        count, whole = self.of(point.count), self.of(point.whole)
+        if count != whole and not reaches(whole, count):
+            raise SkillRefused("whether the blocks reach all elements can't be told")
+        return count
 
     def of(self, expression: Expression) -> Expression:
         """Return an expression with arguments in the place of parameters."""
