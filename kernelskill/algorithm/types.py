@@ -16,6 +16,8 @@ _INTEGERS = {
     "long long": (4, 64, True),
     "unsigned long long": (4, 64, False),
 }
+WIDEST_BYTES = 16
+"""Of one access of a thread."""
 _FLOATS = {"half": 16, "bfloat16": 16, "float": 32, "double": 64}
 _SPELLINGS = {
     "unsigned int": "unsigned",

@@ -79,3 +79,30 @@ def test_other_loops_stay_in_their_thread(text: str) -> None:
     except (IllegalMove, ValueError):
         pytest.skip("not lifted")
     assert axes_of(algorithm) == [axis.name for axis in algorithm.axes]
+
+
+GATHER = "for (int j = 0; j < m; ++j) c[i * m + j] = a[(int)b[i] * m + j];"
+
+
+@pytest.mark.slow
+def test_a_row_that_is_copied_becomes_points_of_a_wide_access(tmp_path: Path) -> None:
+    rng = np.random.default_rng(5)
+    algorithm = body(GATHER)
+    plans = {
+        "wide": MOVES["vector_points"].apply(Plan(algorithm, Schedule()), {"vector": "4", "threads": "8"}),
+        "four": MOVES["coarsen_points"].apply(
+            Plan(algorithm, Schedule()), {"points": "4x1", "threads": "2x8"}
+        ),
+    }
+    sources = {name: emitted_text(plan) for name, plan in plans.items()}
+    assert "m % 4 == 0" in sources["wide"], sources["wide"]
+    assert "*reinterpret_cast<const Pack<float, 4>*>(&a[" in sources["wide"]
+    wanted, calls = [], []
+    for name in sources:
+        for n, m in ((1, 1), (3, 4), (9, 17), (7, 64)):
+            given = {**arguments(rng, n, m), "b": rng.integers(0, n, max(n, m) ** 2 + 1).astype(np.float32)}
+            wanted.append(expected(algorithm, given))
+            calls.append(cpu.Call(name, given, flush=("end", "start", "odd")[len(calls) % 3]))
+    results = cpu.build(sources, tmp_path).run(calls)
+    for call, want, got in zip(calls, wanted, results, strict=True):
+        assert not differences(want, got, exact=True), (call.library_name, call.arguments["n"])

@@ -19,7 +19,7 @@ from kernelskill.algorithm.integers import (
     value_of,
 )
 from kernelskill.algorithm.lowering.context import Context
-from kernelskill.algorithm.lowering.staging import inner_loops, note_divisible
+from kernelskill.algorithm.lowering.staging import known_at_launch, note_divisible
 from kernelskill.algorithm.lowering.text import pack_alignment
 from kernelskill.algorithm.model import Store
 from kernelskill.algorithm.types import cuda_name, size_of
@@ -167,8 +167,7 @@ def place_in_pack(context: Context, buffer: str, kind: str, index: Expression, r
         return None
     rest = subtract(index, multiply(constant(step), Sym(run.name)))
     begin = multiply(constant(step), run.lower)
-    sums = (*terms_of(rest), *terms_of(begin))
-    if any(not isinstance(atom, Sym) for monomial in sums for atom in monomial):
+    if rest.depends_on(run.name):
         return None
     known = terms_of(rest).get((), 0)
     offset = known % step
@@ -182,12 +181,12 @@ def place_in_pack(context: Context, buffer: str, kind: str, index: Expression, r
 
 
 def _can_divide(context: Context, base: Expression, elements: int) -> bool:
-    """Whether a test of sizes can tell that a base is aligned: no term consists of axes and loops alone."""
-    moving = {*context.axes, *inner_loops(context.algorithm)}
+    """Whether a test of sizes can tell that a base is aligned: some factor of each term is a parameter."""
     for monomial, factor in terms_of(base).items():
-        axes_only = monomial and all(isinstance(a, Sym) and a.name in moving for a in monomial)
-        if axes_only and factor % elements:
-            return False
+        if monomial and factor % elements:
+            known = known_at_launch(context, monomial)
+            if not known or not all(isinstance(atom, Sym) for atom in known):
+                return False
     return True
 
 

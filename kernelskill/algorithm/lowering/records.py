@@ -10,10 +10,7 @@ from kernelskill.algorithm.integers import poly, terms_of
 from kernelskill.algorithm.lifting.types import VECTORS
 from kernelskill.algorithm.lifting.values import Layout
 from kernelskill.algorithm.lowering.context import Context
-from kernelskill.algorithm.types import size_of
-
-_WIDEST_BYTES = 16
-"""Of an access; larger vectors are not aligned to their own size."""
+from kernelskill.algorithm.types import WIDEST_BYTES, size_of
 
 
 @dataclass(frozen=True)
@@ -52,9 +49,9 @@ def records_of(context: Context, reads: Iterable[Load]) -> dict[Record, dict[Loa
 
 
 def _vector(context: Context, buffer: str) -> Layout | None:
-    """Return the vector type that a buffer was declared with, if one access moves it."""
+    """Return the vector type that a buffer was declared with, if one access moves it: larger ones are not aligned to their size."""
     view = next((p.view for p in context.algorithm.parameters if p.name == buffer), "")
     layout = VECTORS.get(view)
     if layout is None or len(layout.fields) == 3:
         return None
-    return layout if size_of(layout.kind) * len(layout.fields) <= _WIDEST_BYTES else None
+    return layout if size_of(layout.kind) * len(layout.fields) <= WIDEST_BYTES else None

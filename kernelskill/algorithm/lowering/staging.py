@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kernelskill.algorithm.access import Footprint, LoadSite, footprint, load_sites, united
-from kernelskill.algorithm.expression import Binary, Expression, Load, Loop, Sym, Unary, walk
+from kernelskill.algorithm.expression import Binary, Expression, Load, Loop, Monomial, Sym, Unary, walk
 from kernelskill.algorithm.integers import (
     add,
     coefficient,
@@ -343,12 +343,21 @@ def row_strides(own: Footprint, unit: int) -> list[Expression]:
     return strides
 
 
-def note_divisible(context: Context, expression: Expression, divisor: int) -> None:
-    """Note that a value must be divisible; factors that are axes or loops take any value and are left out."""
+def known_at_launch(context: Context, monomial: Monomial) -> list[Expression]:
+    """Return the factors of a product that are the same for all threads: no axes, no loops, nothing read from memory."""
     moving = {*context.axes, *inner_loops(context.algorithm)}
+    return [
+        atom
+        for atom in monomial
+        if not any(isinstance(node, Load) for node in walk(atom)) and not atom.depends_on(*moving)
+    ]
+
+
+def note_divisible(context: Context, expression: Expression, divisor: int) -> None:
+    """Note that a value must be divisible; factors that no launch knows take any value and are left out."""
     for monomial, factor in terms_of(expression).items():
         if factor % divisor == 0:
             continue
-        kept = [atom for atom in monomial if not (isinstance(atom, Sym) and atom.name in moving)]
+        kept = known_at_launch(context, monomial)
         value = product([constant(abs(factor)), *kept])
         context.divisible[value] = max(divisor, context.divisible.get(value, 0))

@@ -21,6 +21,7 @@ from kernelskill.algorithm.moves.plan import (
     number,
     pair,
 )
+from kernelskill.algorithm.promotion import with_loops_as_axes
 from kernelskill.algorithm.schedule import AxisPlan, Schedule, Staging
 from kernelskill.algorithm.windows import with_even_windows
 
@@ -38,7 +39,8 @@ class VectorPoints:
     def apply(self, plan: Plan, values: Mapping[str, str]) -> Plan:
         if plan.schedule.staged or plan.schedule.lanes > 1:
             raise IllegalMove("points are scheduled otherwise already")
-        algorithm = flattened(plan.algorithm)
+        # A thread that copies a whole row leaves its neighbours a row apart: the row's elements are points too.
+        algorithm = flattened(with_loops_as_axes(plan.algorithm))
         if not algorithm.axes:
             raise IllegalMove("there is only one point")
         if accumulations(algorithm):
@@ -70,7 +72,7 @@ class CoarsenPoints:
 
     def options(self, plan: Plan) -> tuple[Option, ...]:
         offered: tuple[Option, ...]
-        if len(plan.algorithm.axes) == 1:
+        if len(with_loops_as_axes(plan.algorithm).axes) == 1:
             offered = (
                 Option("points", ("1x4", "1x2", "1x8"), "points of a thread"),
                 Option("threads", ("1x256", "1x128"), "threads of a block"),
@@ -87,7 +89,10 @@ class CoarsenPoints:
         if any(staging.loop for staging in schedule.staged) or schedule.lanes > 1:
             raise IllegalMove("points are scheduled otherwise already")
         points, threads = pair(values["points"]), pair(values["threads"])
-        algorithm = with_even_windows(plan.algorithm)
+        parallel = plan.algorithm
+        if not schedule.staged and not accumulations(parallel):
+            parallel = with_loops_as_axes(parallel)
+        algorithm = with_even_windows(parallel)
         axes = axes_for(algorithm, points, threads)
         shapes = {axes[-1].name: (threads[1], points[1])}
         if len(axes) > 1:

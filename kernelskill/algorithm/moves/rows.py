@@ -10,11 +10,20 @@ from kernelskill.algorithm.expression import Expression, Fold, Load, Loop, walk
 from kernelskill.algorithm.flatten import flattened
 from kernelskill.algorithm.integers import coefficient, constant, exact_division, multiply, subtract, value_of
 from kernelskill.algorithm.model import Algorithm, IllegalMove, Store
-from kernelskill.algorithm.moves.plan import Option, Plan, accumulations, checked, first_that_fits, number
+from kernelskill.algorithm.moves.plan import (
+    Option,
+    Plan,
+    accumulations,
+    checked,
+    first_that_fits,
+    loads_in,
+    number,
+)
 from kernelskill.algorithm.picks import as_pick
 from kernelskill.algorithm.rewriting import substitute
 from kernelskill.algorithm.running import without_running
 from kernelskill.algorithm.schedule import AxisPlan, Schedule
+from kernelskill.algorithm.types import WIDEST_BYTES, size_of
 
 
 class ShareRows:
@@ -27,7 +36,7 @@ class ShareRows:
         offered: tuple[Option, ...] = (
             Option("lanes", tuple(lanes.split()), "threads that share a row"),
             Option("threads", ("256", "128", "512"), "threads of a block, at least the lanes"),
-            Option("vector", ("4", "1", "2"), "neighbouring steps that a lane takes together"),
+            Option("vector", _widths(plan.algorithm), "neighbouring steps that a lane takes together"),
         )
         if _rows_share_loads(plan.algorithm):
             offered += (Option("points", ("1", "2", "4"), "rows that a lane takes together"),)
@@ -124,13 +133,26 @@ class SumInBlocks:
         return checked(Plan(algorithm, schedule))
 
 
+def _walked(algorithm: Algorithm) -> list[tuple[Load, Loop]]:
+    """Return the loads that move with the loops along rows."""
+    found = ((each, loop) for each in accumulations(algorithm) for loop in each.loops)
+    return [(load, loop) for each, loop in found for load in loads_in(each, loop)]
+
+
 def _rows_share_loads(algorithm: Algorithm) -> bool:
     """Whether neighbouring rows read the same elements in their loops."""
-    if not algorithm.axes:
-        return False
-    bodies = [e for found in accumulations(algorithm) for e in walk(found) if isinstance(e, Load)]
-    loops = {loop.name for found in accumulations(algorithm) for loop in found.loops}
-    return any(e.depends_on(*loops) and not e.depends_on(algorithm.axes[-1].name) for e in bodies)
+    last = algorithm.axes[-1].name if algorithm.axes else ""
+    return any(last and not load.depends_on(last) for load, _ in _walked(algorithm))
+
+
+def _widths(algorithm: Algorithm) -> tuple[str, ...]:
+    """Return how many steps a lane may take together, best first: one, where a step moves a whole wide access."""
+    for load, loop in _walked(algorithm):
+        factor = coefficient(load.index, loop.name)
+        step = value_of(factor) if factor is not None else None
+        if step is not None and abs(step) * size_of(load.kind) >= WIDEST_BYTES:
+            return ("1", "2", "4")
+    return ("4", "1", "2")
 
 
 def _has_a_block_each(algorithm: Algorithm) -> bool:
