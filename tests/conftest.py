@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 import kernelskill.cli  # noqa: F401 - what the program asks of numpy's libraries, asked before numpy is loaded
@@ -21,6 +22,10 @@ _FOLDERS = {
     "XDG_STATE_HOME": "state",
 }
 _OWN = "KERNELSKILL_TEST_HOME"
+
+# How long one example takes says how busy the machine is.
+hypothesis.settings.register_profile("untimed", deadline=None)
+hypothesis.settings.load_profile("untimed")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
