@@ -9,18 +9,17 @@ from kernelskill.algorithm.expression import (
     Binary,
     Expression,
     Load,
-    Reduce,
     Select,
-    Sym,
     loads,
     reductions,
 )
 from kernelskill.algorithm.lifting import Lifted, lift
-from kernelskill.algorithm.model import CannotLift, Store
+from kernelskill.algorithm.model import CannotLift
 from kernelskill.algorithm.rewriting import rebuild
 from kernelskill.algorithm.types import is_integer
 from kernelskill.skills.launch_pairs import has_plain_arguments, pairs_after
 from kernelskill.skills.launch_temporaries import is_temporary
+from kernelskill.skills.running_sums import RunningSums, is_zero, read_running_sums
 from kernelskill.skills.scan_finder import find_scans
 from kernelskill.skills.scan_points import BLOCK, ELEMENT, HostTerms, Point, points_of, summands
 from kernelskill.skills.scan_probes import ELEMENTS, EXCLUSIVE, INCLUSIVE, TOTAL, ScanProbes
@@ -128,10 +127,10 @@ class _ChainReader:
         out, sums, is_exclusive = self._stores(probes, element)
         behind = HostTerms(probes.behind, probes.twins)
         self._refuse_loads(element, host, {behind.buffer(sums)}, behind.buffer(out.store.buffer))
-        before_sums, upto = self._scanned(behind.buffer(sums), blocks)
-        self._refuse_kept({behind.buffer(sums): sums, before_sums: ""})
+        running = self._scanned(behind.buffer(sums), blocks)
+        self._refuse_kept(behind.buffer(sums), running.array)
         count = behind.count(out)
-        self._added(behind.buffer(out.store.buffer), before_sums, count, blocks, upto=upto)
+        self._added(behind.buffer(out.store.buffer), running, count)
         return ScanChain(
             launches=self._launches,
             scan=scan,
@@ -206,9 +205,9 @@ class _ChainReader:
         later = [Binary(op, own, zero, "bool") for op in (">", "!=")]
         later.append(Binary(">=", own, integers.constant(1), "bool"))
         if value.condition in later:
-            return value.first == before and _is_zero(value.second)
+            return value.first == before and is_zero(value.second)
         is_first = value.condition == Binary("==", own, zero, "bool")
-        return is_first and value.second == before and _is_zero(value.first)
+        return is_first and value.second == before and is_zero(value.first)
 
     def _is_sum(self, point: Point, probes: ScanProbes) -> bool:
         """Whether one thread of every block stores the block's sum."""
@@ -232,7 +231,7 @@ class _ChainReader:
         """Return what an element that there is adds; the others must add nothing."""
         test = Binary("<", ELEMENT, count, "bool")
         whole = integers.multiply(_one_row(lifted), integers.constant(self._scan.threads))
-        if whole != count and not _is_zero(_assuming(element, test, holds=False)):
+        if whole != count and not is_zero(_assuming(element, test, holds=False)):
             raise SkillRefused("threads beyond the last element may add something")
         return _assuming(element, test, holds=True)
 
@@ -244,26 +243,14 @@ class _ChainReader:
         except CannotLift as refused:
             raise SkillRefused(f"{launch.kernel}: {refused.reason}") from refused
 
-    def _scanned(self, sums: str, blocks: Expression) -> tuple[str, bool]:
-        """Return the array that holds the running sum of the blocks' sums, and whether it includes each one's own."""
-        launch = self._launches[1]
-        lifted = self._lifted(launch)
-        stores, terms = lifted.algorithm.stores, HostTerms(lifted)
-        refusal = SkillRefused(f"{launch.kernel} does more, or else, than to take the running sum of {sums}")
-        if lifted.algorithm.axes or len(stores) != 1:
-            raise refusal
-        store = stores[0]
-        if len(store.loops) != 1 or store.guard or store.mode != "=" or store.kind != self._scan.kind:
-            raise refusal
-        loop = store.loops[0]
-        if integers.value_of(loop.lower) != 0 or terms.of(loop.upper) != blocks:
-            raise SkillRefused(f"{launch.kernel} may take another number of sums than there are blocks")
-        step = _running(store, loop.symbol, self._scan.kind, terms, sums)
-        if step is None:
-            raise refusal
-        return terms.buffer(store.buffer), step == 1
+    def _scanned(self, sums: str, blocks: Expression) -> RunningSums:
+        """Return the running sum of the blocks' sums that the second launch takes."""
+        found = read_running_sums(self._lifted(self._launches[1]), sums, blocks, self._scan.kind)
+        if found.totals:
+            raise SkillRefused("the sum of all elements is stored, too")
+        return found
 
-    def _added(self, out: str, sums: str, count: Expression, blocks: Expression, *, upto: bool) -> None:
+    def _added(self, out: str, running: RunningSums, count: Expression) -> None:
         """Check that the last launch adds the sum of all blocks before to each result."""
         launch, kind = self._launches[2], self._scan.kind
         lifted = self._lifted(launch)
@@ -276,14 +263,14 @@ class _ChainReader:
         point = points[0]
         if terms.buffer(point.store.buffer) != out or terms.count(point) != count:
             raise SkillRefused(f"{launch.kernel} does not change the same elements")
-        place = integers.subtract(BLOCK, integers.constant(1)) if upto else BLOCK
-        first = (Binary(">", BLOCK, integers.constant(0), "bool"),) if upto else ()
-        wanted = {Load(out, ELEMENT, kind), Load(sums, place, kind)}
+        place = integers.subtract(BLOCK, integers.constant(1)) if running.includes_own else BLOCK
+        first = (Binary(">", BLOCK, integers.constant(0), "bool"),) if running.includes_own else ()
+        wanted = {Load(out, ELEMENT, kind), Load(running.array, place, kind)}
         parts = summands(terms.of(point.store.value)) or []
         if len(parts) != 2 or set(parts) != wanted or point.guard != first:
             raise refusal
 
-    def _refuse_kept(self, names: dict[str, str]) -> None:
+    def _refuse_kept(self, *names: str) -> None:
         """Decline where something else may see the sums of blocks, which are no longer stored."""
         function = self._unit.enclosing_function(self._launches[0].node)
         for name in names:
@@ -299,25 +286,6 @@ def _one_row(lifted: Lifted) -> Expression:
     return lifted.grid[0]
 
 
-def _running(store: Store, number: Sym, kind: str, terms: HostTerms, sums: str) -> int | None:
-    """Return 0 where a store gives each place the sum of those before, 1 where its own is included."""
-    value = store.value
-    if store.index != number or not isinstance(value, Reduce) or value.op != "+" or value.kind != kind:
-        return None
-    if len(value.loops) != 1 or not _is_zero(value.initial) or not isinstance(value.body, Load):
-        return None
-    inner, body = value.loops[0], value.body
-    if body.index != inner.symbol or terms.buffer(body.buffer) != sums or integers.value_of(inner.lower) != 0:
-        return None
-    step = integers.value_of(integers.subtract(inner.upper, number))
-    return step if step in (0, 1) else None
-
-
 def _assuming(expression: Expression, test: Expression, *, holds: bool) -> Expression:
     known = integers.constant(int(holds), "bool")
     return rebuild(expression, lambda node: known if node == test else None)
-
-
-def _is_zero(expression: Expression) -> bool:
-    text = getattr(expression, "text", None)
-    return integers.value_of(expression) == 0 or text in ("0.0f", "0.f", "0.0", "0.", "0f")

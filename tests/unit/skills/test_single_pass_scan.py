@@ -104,7 +104,7 @@ def test_only_integers_keep_every_bit() -> None:
         ([(LAST, "cudaMemsetAsync(out, 0, 4, 0);")], "two launches must follow"),
         ([(LAST, f"cudaMemsetAsync(out, 0, 4, 0);\n    {LAST}")], "two launches must follow"),
         ([("(sums, blocks)", "(sums, blocks - 1)")], "another number of sums"),
-        ([("b = 0; b < blocks", "b = 1; b < blocks")], "another number of sums"),
+        ([("b = 0; b < blocks", "b = 1; b < blocks")], "does more, or else, than to take the running sum"),
         ([("running = 0;", "running = 1;")], "does more, or else, than to take the running sum"),
         ([("running += sum;", "running += 2 * sum;")], "does more, or else, than to take the running sum"),
         ([("i < n ? in[i] : 0", "i < n ? in[i] : 1")], "beyond the last element"),
