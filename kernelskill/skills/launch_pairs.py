@@ -10,7 +10,7 @@ from kernelskill.algorithm.lifting import Lifted
 from kernelskill.algorithm.lowering.text import Names
 from kernelskill.algorithm.model import Algorithm, Parameter
 from kernelskill.algorithm.renaming import bound_names, renamed
-from kernelskill.skills.transformation import SkillContext
+from kernelskill.skills.transformation import SkillContext, SkillRefused
 from kernelskill.source.definitions import KernelDef
 from kernelskill.source.launches import LaunchSite
 from kernelskill.source.syntax import Node, Span, named, walk
@@ -42,6 +42,26 @@ def pairs_after(unit: SourceUnit, kernel: str) -> list[LaunchPair]:
         second = _launch_in(following, by_start) if following is not None else None
         if second is not None and _stream(launch) == _stream(second):
             found.append(LaunchPair(launch, second))
+    return found
+
+
+def triples_after(unit: SourceUnit, kernel: str) -> list[tuple[LaunchSite, LaunchSite, LaunchSite]]:
+    """Return the launches of a kernel that two others' launches follow at once, on the same stream.
+
+    Raises:
+        SkillRefused: There are none.
+    """
+    starts = pairs_after(unit, kernel)
+    if not starts:
+        raise SkillRefused("no launch follows its launch on the same stream, with nothing between them")
+    found = [
+        (start.first, start.second, rest.second)
+        for start in starts
+        for rest in pairs_after(unit, start.second.kernel)
+        if rest.first.span == start.second.span
+    ]
+    if not found:
+        raise SkillRefused("a single launch follows its launch on the same stream, with nothing between them")
     return found
 
 

@@ -17,7 +17,7 @@ from kernelskill.algorithm.lifting import Lifted, lift
 from kernelskill.algorithm.model import CannotLift
 from kernelskill.algorithm.rewriting import rebuild
 from kernelskill.algorithm.types import is_integer
-from kernelskill.skills.launch_pairs import has_plain_arguments, pairs_after
+from kernelskill.skills.launch_pairs import has_plain_arguments, triples_after
 from kernelskill.skills.launch_temporaries import is_temporary
 from kernelskill.skills.running_sums import RunningSums, is_zero, read_running_sums
 from kernelskill.skills.scan_finder import find_scans
@@ -52,11 +52,6 @@ class ScanChain:
         named = zip(self.before.kernel.parameters, self.launches[0].arguments, strict=False)
         return dict(self.before.arguments) | {parameter.name: given.text for parameter, given in named}
 
-    @property
-    def key(self) -> str:
-        """What tells it from other chains of its kernel."""
-        return "/".join(launch.kernel for launch in self.launches)
-
 
 def find_chains(
     unit: SourceUnit, kernel: KernelDef, context: SkillContext, *, of_floats: bool
@@ -72,19 +67,7 @@ def find_chains(
     Raises:
         SkillRefused: There is none, with the reason.
     """
-    starts = pairs_after(unit, kernel.name)
-    if not starts:
-        raise SkillRefused("no launch follows its launch on the same stream, with nothing between them")
-    triples = [
-        (start.first, start.second, rest.second)
-        for start in starts
-        for rest in pairs_after(unit, start.second.kernel)
-        if rest.first.span == start.second.span
-    ]
-    if not triples:
-        raise SkillRefused(
-            "two launches must follow its launch: a scan of the blocks' sums, and their addition"
-        )
+    triples = triples_after(unit, kernel.name)
     scans = find_scans(unit, kernel, context, of_floats=of_floats)
     if len(scans) != 1:
         raise SkillRefused("it scans more than once")

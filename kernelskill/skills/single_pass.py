@@ -34,6 +34,7 @@ def write_single_pass(
         kind=chain.scan.kind,
         count=chain.count,
         expressions=(chain.element,),
+        first=chain.element,
         buffers=(chain.out,),
         is_exclusive=chain.is_exclusive,
     )

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from kernelskill.algorithm.expression import Expression, Load, Sym, loads
+from kernelskill.algorithm.expression import LOGICAL, Binary, Expression, Load, Select, Sym, loads
 from kernelskill.algorithm.integers import add, constant
 from kernelskill.algorithm.lowering.kernel import LaunchFacts
 from kernelskill.algorithm.lowering.launching import argument_text, parameter_text, text_at_launch
@@ -49,6 +49,8 @@ class TilePlan:
     """How many elements there are."""
     expressions: tuple[Expression, ...]
     """What is made of each element."""
+    first: Expression
+    """The one of them that is made first, of every element."""
     buffers: tuple[str, ...]
     """Parameters that are stored to."""
     is_exclusive: bool
@@ -87,13 +89,13 @@ class TileKernel:
         self.own = Sym(self.n["element"], self.index_kind)
         """The element's number as an expression."""
         self._parameters = self._used_parameters()
-        direct = [load for each in plan.expressions for load in loads(each) if load.index == ELEMENT]
-        self.direct = {load.buffer: load for load in direct}
-        """Arrays of which each element loads its own place."""
+        direct = [load for load in _certain_loads(plan.first) if load.index == ELEMENT]
+        self.direct = {load.buffer: load for load in direct if load.kind in VECTORS}
+        """Arrays of which each element loads its own place, whatever else holds."""
         self.wide = {
             buffer: self.fresh(f"{buffer}_taken")
             for buffer, load in self.direct.items()
-            if load.kind in VECTORS and SIZES.get(load.kind, 16) * self.width <= 16
+            if SIZES[load.kind] * self.width <= 16
         }
         """Those whose neighbours are loaded together -> the vector's name."""
 
@@ -218,6 +220,17 @@ class TileKernel:
         place = add(self.own, constant(item))
         return show(substitute(rebuild(expression, change), {ELEMENT.name: place}))
 
+    def held(self, expression: Expression, names: Mapping[str, str]) -> str:
+        """Return an expression of the current element, of arrays that are held in registers under other names."""
+        place = f"[{self.n['row']}][{self.n['item']}]"
+
+        def change(node: Expression) -> Expression | None:
+            if isinstance(node, Load) and node.index == ELEMENT and node.buffer in names:
+                return Sym(f"{names[node.buffer]}{place}", node.kind)
+            return None
+
+        return self.text(rebuild(expression, change))
+
     def inside(self) -> str:
         """Return the test that an element is there."""
         return f"{self.n['element']} < {self.text(self.plan.count, 8)}"
@@ -249,6 +262,16 @@ class TileKernel:
             f"{self.name}<<<{shape}>>>({given});",
             f"cudaFreeAsync({n['tiles']}, {stream});",
         ]
+
+
+def _certain_loads(expression: Expression) -> list[Load]:
+    """Return the loads that are made whatever conditions hold."""
+    if isinstance(expression, Select):
+        return _certain_loads(expression.condition)
+    if isinstance(expression, Binary) and expression.op in LOGICAL:
+        return _certain_loads(expression.left)
+    own = [expression] if isinstance(expression, Load) else []
+    return own + [load for child in expression.children for load in _certain_loads(child)]
 
 
 def _tidied(text: str) -> str:

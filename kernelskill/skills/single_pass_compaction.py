@@ -1,0 +1,168 @@
+"""Write a compaction over three launches as one that reads each element once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kernelskill.algorithm.expression import Expression, loads
+from kernelskill.algorithm.integers import conjunction
+from kernelskill.algorithm.lowering.kernel import LaunchFacts
+from kernelskill.algorithm.lowering.launching import text_at_launch
+from kernelskill.algorithm.lowering.text import Writer, bracketed
+from kernelskill.schema.task import Promise
+from kernelskill.skills.chain_edits import indented_block, replace_launches
+from kernelskill.skills.compaction_chains import Compaction
+from kernelskill.skills.disjoint import PROMISED, distinct_types
+from kernelskill.skills.tile_kernels import TileKernel, TilePlan
+from kernelskill.skills.transformation import Rewrite, SkillContext, SkillRefused
+from kernelskill.source.unit import SourceUnit
+
+
+def write_compaction(
+    unit: SourceUnit, chain: Compaction, context: SkillContext, threads: int, items: int
+) -> Rewrite:
+    """Return the edits that put one kernel in the place of three.
+
+    Where arrays may overlap, the launcher chooses between it and the three.
+
+    Args:
+        unit: The file.
+        chain: What it takes.
+        context: For names that are still free, and what is promised.
+        threads: Of a block.
+        items: Elements a thread.
+
+    Raises:
+        SkillRefused: The launcher is of a kind that can't be changed so.
+    """
+    tests, algorithm = chain.choice.tests, chain.copied.algorithm
+    plan = TilePlan(
+        algorithm=algorithm,
+        arguments=dict(chain.copied.arguments),
+        launch=chain.launches[0],
+        kind=chain.kind,
+        count=chain.choice.count,
+        expressions=(*tests, chain.value),
+        first=(*tests, chain.value)[0],
+        buffers=(chain.kept,),
+        is_exclusive=False,
+    )
+    kernel = _CompactionKernel(unit, context, plan, threads, items, chain)
+    lines = kernel.launch_lines(chain.totals)
+    pairs = _overlaps(chain)
+    assumptions = (PROMISED,) if pairs and context.promises(Promise.NO_ALIAS) else ()
+    if pairs and not assumptions:
+        lines = _chosen(unit, chain, pairs, kernel.fresh("apart"), lines)
+    edits = replace_launches(unit, chain.launches, context, kernel.code(), indented_block(lines))
+    return Rewrite(edits=edits.edits, assumptions=assumptions)
+
+
+def _overlaps(chain: Compaction) -> list[tuple[tuple[str, str], tuple[str, str]]]:
+    """Return the pairs of arrays that may overlap, each with its text and its length."""
+    algorithm, arguments = chain.copied.algorithm, dict(chain.copied.arguments)
+    count = text_at_launch(chain.choice.count, LaunchFacts(arguments=arguments), 9)
+    kept = algorithm.parameter(chain.kept)
+    names = {load.buffer for each in (*chain.choice.tests, chain.value) for load in loads(each)}
+    read = [parameter for parameter in algorithm.parameters if parameter.name in names]
+    if any(parameter.view for parameter in (kept, *read)):
+        raise SkillRefused("elements are records or vectors")
+    found = []
+    for parameter in read:
+        if not (parameter.is_restrict or kept.is_restrict or distinct_types(parameter.kind, kept.kind)):
+            found.append(((arguments[parameter.name], count), (arguments[kept.name], count)))
+    for total in chain.totals:
+        for parameter in (kept, *read):
+            if not distinct_types(parameter.kind, chain.kind):
+                found.append(((arguments[parameter.name], count), (total, "1")))
+    return found
+
+
+def _chosen(
+    unit: SourceUnit,
+    chain: Compaction,
+    pairs: list[tuple[tuple[str, str], tuple[str, str]]],
+    name: str,
+    lines: Sequence[str],
+) -> list[str]:
+    """Return the choice between one launch and the three that were."""
+
+    def before(one: tuple[str, str], other: tuple[str, str]) -> str:
+        return f"(size_t)({bracketed(one[0])} + {one[1]}) <= (size_t)({other[0]})"
+
+    tests = [f"({before(*pair)} || {before(*reversed(pair))})" for pair in dict.fromkeys(pairs)]
+    joined = "\n    && ".join(tests)
+    calls = [f"    {unit.text_of(launch.span)};" for launch in chain.launches]
+    return [
+        "// Where arrays overlap, all counting comes before all copying.",
+        *f"const bool {name} = {joined};".split("\n"),
+        f"if ({name}) {{",
+        *(f"    {line}" for line in lines),
+        "} else {",
+        *calls,
+        "}",
+    ]
+
+
+class _CompactionKernel(TileKernel):
+    comment = (
+        "Keeps the elements that pass: a block scans how many of a tile do, behind those of the tiles before."
+    )
+
+    def __init__(
+        self,
+        unit: SourceUnit,
+        context: SkillContext,
+        plan: TilePlan,
+        threads: int,
+        items: int,
+        chain: Compaction,
+    ) -> None:
+        super().__init__(unit, context, plan, threads, items)
+        self._passes: Expression = conjunction(chain.choice.tests)
+        self._chosen_value = chain.value
+        self._held = {buffer: self.fresh(f"{buffer}_held") for buffer in self.direct}
+        self._totals = [self.fresh("how_many") for _ in chain.totals]
+
+    @property
+    def _value(self) -> str:
+        return f"{self.n['value']}[{self.n['row']}]"
+
+    def more_parameters(self) -> list[str]:
+        """Return what gets the number of all that pass."""
+        return [f"{self.plan.kind} *{name}" for name in self._totals]
+
+    def declare(self, out: Writer) -> None:
+        """Declare the registers in which elements wait."""
+        for buffer, name in self._held.items():
+            out.line(f"{self.direct[buffer].kind} {name}[{self.rows}][{self.width}];")
+
+    def load_row(self, out: Writer) -> None:
+        """Write which elements of a row pass."""
+        for item in range(self.width):
+            for buffer, name in self._held.items():
+                out.line(f"{name}[{self.n['row']}][{item}] = {self.in_row(self.direct[buffer], item)};")
+            out.line(f"{self._value}[{item}] = {self.in_row(self._passes, item)} ? 1 : 0;")
+
+    def load_one(self) -> list[str]:
+        """Return whether an element passes: none does beyond the last one."""
+        row, item = self.n["row"], self.n["item"]
+        lines = [
+            f"{name}[{row}][{item}] = {self.inside()} ? {self.text(self.direct[buffer])} : 0;"
+            for buffer, name in self._held.items()
+        ]
+        return [*lines, f"{self._value}[{item}] = {self._test()} ? 1 : 0;"]
+
+    def _test(self) -> str:
+        return f"{self.inside()} && {bracketed(self.held(self._passes, self._held))}"
+
+    def store(self, out: Writer) -> None:
+        """Write the elements that pass, and how many they are."""
+        target = f"{self.plan.buffers[0]}[{self._value}[{self.n['item']}] - 1]"
+        value = self.held(self._chosen_value, self._held)
+        self.each(out, [f"if ({self._test()})", f"    {target} = {value};"])
+        if self._totals:
+            with out.block(
+                f"if ({self.n['tile']} == gridDim.x - 1 && threadIdx.x == {self.scan.threads - 1})"
+            ):
+                for name in self._totals:
+                    out.line(f"*{name} = {self.n['value']}[{self.rows - 1}][{self.width - 1}];")
