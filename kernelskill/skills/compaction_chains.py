@@ -151,11 +151,13 @@ class _Reader:
         is_plain = not (firsts.loops or firsts.guard) and firsts.index == _number(axis)
         if not is_plain or not isinstance(first, Load) or first.index != _number(axis):
             raise refusal
-        if terms.buffer(first.buffer) != running.array or values.index != loop.symbol or values.mode != "=":
+        if terms.buffer(first.buffer) != running.array or values.mode != "=":
             raise refusal
         tests = [part for guard in values.guard for part in integers.conjuncts(guard)]
         choice = chosen(axis, loop, tests, terms)
-        value = self._of_element(values.value, axis, loop)
+        place, value = (self._of_element(each, axis, loop) for each in (values.index, values.value))
+        if place != ELEMENT:
+            raise refusal
         for each in (*choice.tests, value):
             self._refuse_loads(each, terms, running.array, terms.buffer(packed.store.buffer.name))
         return choice, value

@@ -135,7 +135,7 @@ class PackedKernel:
             raise SkillRefused(f"the launch on line {launch.line} is part of another statement")
         self.store = read_packed_store(unit, kernel)
         self.values = fresh_name(unit, context, "values")
-        """The buffer to which a turn stores what it chooses, at the loop's variable."""
+        """The buffer to which a turn stores what it chooses, at the number of its element."""
         self.firsts = fresh_name(unit, context, "firsts")
         """The buffer to which a thread stores its first place, at its own number."""
         name = fresh_name(unit, context, "packed")
@@ -165,7 +165,7 @@ class PackedKernel:
             (kernel.name_span, name),
             (Span(last, last), more),
             (Span(above, above), first),
-            (span_of(store.target), f"{self.values}[{store.loop.variable}]"),
+            (span_of(store.target), f"{self.values}[{_own_place(store.loop)}]"),
         ]
         if not span_of(store.target).contains(span_of(store.update)):
             patches.append((span_of(store.update), ";"))
@@ -180,6 +180,13 @@ class PackedKernel:
         end, at = kernel.span.end, statement.start_byte
         parts = (data[:end], b"\n", copy, b"\n", data[end:at], declared.encode(), call.encode(), data[at:])
         return b"".join(parts).decode()
+
+
+def _own_place(loop: Loop) -> str:
+    """Return C text of a place that is that of one turn of one thread, for stretches of neighbouring elements."""
+    if loop.start_value != 0 or loop.bound_value is None or loop.comparison != "<":
+        return loop.variable
+    return f"(blockIdx.x * blockDim.x + threadIdx.x) * {loop.bound_value} + {loop.variable}"
 
 
 def _plain_pointee(parameter: ParameterDef) -> str:
