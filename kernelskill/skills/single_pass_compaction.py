@@ -9,10 +9,12 @@ from kernelskill.algorithm.integers import conjunction
 from kernelskill.algorithm.lowering.kernel import LaunchFacts
 from kernelskill.algorithm.lowering.launching import text_at_launch
 from kernelskill.algorithm.lowering.text import Writer, bracketed
+from kernelskill.algorithm.types import cuda_name
 from kernelskill.schema.task import Promise
 from kernelskill.skills.chain_edits import indented_block, replace_launches
 from kernelskill.skills.compaction_chains import Compaction
 from kernelskill.skills.disjoint import PROMISED, distinct_types
+from kernelskill.skills.shared_arrays import SIZES
 from kernelskill.skills.tile_kernels import TileKernel, TilePlan
 from kernelskill.skills.transformation import Rewrite, SkillContext, SkillRefused
 from kernelskill.source.unit import SourceUnit
@@ -103,6 +105,10 @@ def _chosen(
     ]
 
 
+_MOST_BYTES = 32 * 1024
+"""Of shared memory, for the elements of a tile that pass."""
+
+
 class _CompactionKernel(TileKernel):
     comment = (
         "Keeps the elements that pass: a block scans how many of a tile do, behind those of the tiles before."
@@ -152,17 +158,46 @@ class _CompactionKernel(TileKernel):
         ]
         return [*lines, f"{self._value}[{item}] = {self._test()} ? 1 : 0;"]
 
-    def _test(self) -> str:
-        return f"{self.inside()} && {bracketed(self.held(self._passes, self._held))}"
+    def _test(self, place: str = "") -> str:
+        return f"{self.inside()} && {bracketed(self.held(self._passes, self._held, place))}"
 
     def store(self, out: Writer) -> None:
         """Write the elements that pass, and how many they are."""
-        target = f"{self.plan.buffers[0]}[{self._value}[{self.n['item']}] - 1]"
-        value = self.held(self._chosen_value, self._held)
-        self.each(out, [f"if ({self._test()})", f"    {target} = {value};"])
+        n, threads = self.n, self.scan.threads
+        last = f"{n['value']}[{self.rows - 1}][{self.width - 1}]"
+        value, place = self.held(self._chosen_value, self._held), f"{self._value}[{n['item']}] - 1"
+        if not self._is_packed:
+            self.each(out, [f"if ({self._test()})", f"    {self._target}[{place}] = {value};"])
+        else:
+            self._store_packed(out, value, place, last)
         if self._totals:
-            with out.block(
-                f"if ({self.n['tile']} == gridDim.x - 1 && threadIdx.x == {self.scan.threads - 1})"
-            ):
-                for name in self._totals:
-                    out.line(f"*{name} = {self.n['value']}[{self.rows - 1}][{self.width - 1}];")
+            out.line(f"if ({n['tile']} == gridDim.x - 1 && threadIdx.x == {threads - 1})")
+            out.line(" ".join(f"    *{name} = {last};" for name in self._totals))
+
+    @property
+    def _target(self) -> str:
+        return self.plan.buffers[0]
+
+    @property
+    def _is_packed(self) -> bool:
+        """Whether what passes is put together in shared memory."""
+        size = SIZES.get(self.plan.algorithm.parameter(self._target).kind, _MOST_BYTES)
+        return size * self.scan.elements <= _MOST_BYTES
+
+    def _store_packed(self, out: Writer, value: str, place: str, last: str) -> None:
+        n, threads = self.n, self.scan.threads
+        packed, start, end, at = (self.fresh(name) for name in ("packed", "start", "end", "at"))
+        kind = cuda_name(self.plan.algorithm.parameter(self._target).kind)
+        out.line("// What passes is put together first, so that neighbours store neighbours.")
+        out.line(f"__shared__ {kind} {packed}[{self.scan.elements}];")
+        out.line(f"__shared__ {self.plan.kind} {start}, {end};")
+        with out.block("if (threadIdx.x == 0)"):
+            out.line(f"const {self.index_kind} {n['element']} = {n['first']};")
+            out.line(f"{start} = {n['value']}[0][0] - ({self._test('[0][0]')} ? 1 : 0);")
+        out.line(f"if (threadIdx.x == {threads - 1})")
+        out.line(f"    {end} = {last};")
+        out.line("__syncthreads();")
+        self.each(out, [f"if ({self._test()})", f"    {packed}[{place} - {start}] = {value};"])
+        out.line("__syncthreads();")
+        out.line(f"for ({self.plan.kind} {at} = {start} + threadIdx.x; {at} < {end}; {at} += {threads})")
+        out.line(f"    {self._target}[{at}] = {packed}[{at} - {start}];")

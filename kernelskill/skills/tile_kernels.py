@@ -220,9 +220,15 @@ class TileKernel:
         place = add(self.own, constant(item))
         return show(substitute(rebuild(expression, change), {ELEMENT.name: place}))
 
-    def held(self, expression: Expression, names: Mapping[str, str]) -> str:
-        """Return an expression of the current element, of arrays that are held in registers under other names."""
-        place = f"[{self.n['row']}][{self.n['item']}]"
+    def held(self, expression: Expression, names: Mapping[str, str], place: str = "") -> str:
+        """Return an expression of the current element, of arrays that are held in registers under other names.
+
+        Args:
+            expression: Of elements.
+            names: Array -> its registers.
+            place: Where the element's are among them; empty for those of the current row and item.
+        """
+        place = place or f"[{self.n['row']}][{self.n['item']}]"
 
         def change(node: Expression) -> Expression | None:
             if isinstance(node, Load) and node.index == ELEMENT and node.buffer in names:
