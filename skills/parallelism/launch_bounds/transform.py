@@ -1,4 +1,4 @@
-"""Add `__launch_bounds__` with the block size that the launches use."""
+"""Add `__launch_bounds__` with the block size that the launches use, or the blocks of an SM to bounds that name none."""
 
 from __future__ import annotations
 
@@ -19,12 +19,14 @@ _THREADS_OF_SM = 2048
 
 def sites(unit: SourceUnit, kernel: KernelDef, context: SkillContext) -> list[Site]:
     """Offer the kernel where the block size of all its launches is known."""
-    if kernel.launch_bounds:
-        raise SkillRefused("it has launch bounds already")
+    if len(kernel.launch_bounds) > 1:
+        raise SkillRefused("its launch bounds name the blocks of an SM already")
     threads = _threads(launches_of(unit, kernel, context))
     values = tuple(str(blocks) for blocks in _BLOCKS if threads * blocks <= _THREADS_OF_SM)
     parameter = SkillParameter(name="blocks", values=values, meaning="blocks that should fit on one SM")
     reason = f"every launch uses at most {threads} threads a block, which the compiler does not know"
+    if kernel.launch_bounds:
+        reason = f"the compiler does not know how many blocks of {threads} threads should fit on an SM"
     return [Site(key=kernel.name, kernel=kernel.name, reason=reason, parameters=(parameter,))]
 
 
@@ -34,8 +36,12 @@ def rewrite(unit: SourceUnit, site: Site, parameters: Mapping[str, str], context
     if kernel is None:
         raise SkillRefused(f"kernel {site.kernel!r} is gone")
     threads = _threads(launches_of(unit, kernel, context))
+    edits = EditSet(unit)
+    if kernel.launch_bounds_span is not None:
+        text = f"__launch_bounds__({kernel.launch_bounds[0]}, {parameters['blocks']})"
+        return Rewrite(edits=edits.replace(kernel.launch_bounds_span, text).edits)
     text = f"__launch_bounds__({threads}, {parameters['blocks']}) "
-    edits = EditSet(unit).insert_before(kernel.name_span, text)
+    edits = edits.insert_before(kernel.name_span, text)
     return Rewrite(edits=edits.edits, notes=(f"a block of more than {threads} threads would fail to start",))
 
 

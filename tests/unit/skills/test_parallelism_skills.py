@@ -134,8 +134,14 @@ def test_launch_bounds(launch: str, line: str) -> None:
 
 def test_launch_bounds_declines() -> None:
     assert "not a constant" in refusals(BOUNDS, source(LINEAR, "k<<<n, m>>>(x, y, n, m);"))[0]
-    bound = source(LINEAR, "k<<<n, 32>>>(x, y, n, m);").replace("void k(", "void __launch_bounds__(32) k(")
+    bound = source(LINEAR, "k<<<n, 32>>>(x, y, n, m);").replace("void k(", "void __launch_bounds__(32, 2) k(")
     assert "already" in refusals(BOUNDS, bound)[0]
+
+
+def test_launch_bounds_that_name_no_blocks_get_some() -> None:
+    text = source(LINEAR, "k<<<n, B>>>(x, y, n, m);", "constexpr int B = 64;\n")
+    text = text.replace("void k(", "void __launch_bounds__(B) k(")
+    assert changed_lines(BOUNDS, text, blocks="4")[1].startswith("+ __global__ void __launch_bounds__(B, 4) k(")
 
 
 @pytest.mark.parametrize(
