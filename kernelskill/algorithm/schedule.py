@@ -91,6 +91,11 @@ class Schedule:
             total *= plan.threads
         return total
 
+    @property
+    def shares_border(self) -> bool:
+        """Whether all lanes of a warp share the points of those whose windows do not lie inside; none may return."""
+        return self.interior and any(plan.points > 1 for plan in self.axes)
+
     def axis(self, name: str) -> AxisPlan:
         """Return the plan of an axis; a plain one where there is none."""
         return next((plan for plan in self.axes if plan.axis == name), AxisPlan(name))

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from contextlib import ExitStack
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
 from math import prod
@@ -12,6 +11,7 @@ from kernelskill.algorithm.access import certain_loads
 from kernelskill.algorithm.expression import Expression, Load, Reduce, Sym, loads, reductions
 from kernelskill.algorithm.integers import constant, poly, subtract, terms_of, typed, value_of
 from kernelskill.algorithm.interior import Span, interior_of
+from kernelskill.algorithm.lowering.border import lower_border
 from kernelskill.algorithm.lowering.branchless import without_jumps
 from kernelskill.algorithm.lowering.context import AxisText, Context
 from kernelskill.algorithm.lowering.holding import hold_load, unheld_loads
@@ -42,11 +42,19 @@ def lower_points(context: Context) -> None:
         raise IllegalMove("threads that take different paths share no tiles or loops")
     inside = interior_of(context.algorithm, {name: _span(text) for name, text in context.axes.items()})
     context.out.line("// Threads whose windows lie inside of all bounds need no tests.")
-    _declare_firsts(context, frozenset().union(*(test.symbols for test in inside.tests)))
-    with context.out.block(f"if ({' && '.join(_test(context, each) for each in inside.tests)})"):
+    _declare_firsts(context)
+    tests = [*([context.active] if context.active else []), *(_test(context, t) for t in inside.tests)]
+    if not context.schedule.shares_border:
+        with context.out.block(f"if ({' && '.join(tests)})"):
+            _inside(context, inside.algorithm)
+        with context.out.block("else"):
+            lower_stores(context)
+        return
+    flag = context.names.fresh("inside")
+    context.out.line(f"const bool {flag} = {' && '.join(tests)};")
+    with context.out.block(f"if ({flag})"):
         _inside(context, inside.algorithm)
-    with context.out.block("else"):
-        _elsewhere(context)
+    lower_border(context, flag)
 
 
 def _span(text: AxisText) -> Span:
@@ -59,19 +67,16 @@ def _span(text: AxisText) -> Span:
     )
 
 
-def _declare_firsts(context: Context, used: Collection[str]) -> None:
-    """Declare the thread's first point along every axis of which it is used."""
+def _declare_firsts(context: Context) -> None:
+    """Declare the thread's first point along every axis of which it has several."""
     for text in context.register_axes:
-        symbol = f"{text.axis.name}@first"
-        if symbol not in used or Sym(symbol) in context.values:
-            continue
         name = context.names.fresh(f"{text.axis.name}_first")
         place = text.thread if text.plan.threads > 1 else "0"
         if text.plan.vector > 1 and text.plan.threads > 1:
             place = f"{place} * {text.plan.vector}"
         start = text.start if place == "0" else f"{text.start} + {place}"
         context.out.line(f"const {context.index_type} {name} = {start};")
-        context.values[Sym(symbol)] = name
+        context.values[Sym(f"{text.axis.name}@first")] = name
 
 
 def _test(context: Context, value: Expression) -> str:
@@ -141,7 +146,6 @@ def _hold_windows(context: Context, values: Sequence[Expression]) -> None:
     firsts = {
         name: Sym(f"{name}@first" if text.plan.points > 1 else name) for name, text in context.axes.items()
     }
-    _declare_firsts(context, {first.name for first in firsts.values()})
     for window in windows:
         named = replace(window, name=context.names.fresh(f"{window.buffer}_window"))
         fill_window(context, named, firsts)
@@ -179,37 +183,3 @@ def _certain_taps(value: Expression) -> frozenset[Load]:
             for body in bodies:
                 found |= certain_loads(substitute(body, at))
     return frozenset(found)
-
-
-def _elsewhere(context: Context) -> None:
-    """Write the stores of the other points, one at a time."""
-    axes = context.register_axes
-    with ExitStack() as stack:
-        for text in axes:
-            context.out.line("#pragma unroll 1")
-            head = f"for (int {text.point} = 0; {text.point} < {text.points}; ++{text.point})"
-            stack.enter_context(context.out.block(head))
-        for text in axes:
-            context.declare_point(text)
-        tests = context.in_range(axes)
-        if tests:
-            stack.enter_context(context.out.block(f"if ({' && '.join(tests)})"))
-        context.one_point = True
-        _one_by_one(context)
-        context.one_point = False
-
-
-def _one_by_one(context: Context) -> None:
-    """Write the stores of one point; of several in a row most lie inside where the group does not."""
-    original, before = context.algorithm, dict(context.values)
-    if any(text.plan.vector > 1 for text in list(context.axes.values())[-1:]):
-        inside = interior_of(original, {name: Span(Sym(name), 0) for name in context.axes})
-        with context.out.block(f"if ({' && '.join(_test(context, each) for each in inside.tests)})"):
-            context.algorithm = inside.algorithm
-            lower_stores(context)
-            context.algorithm, context.values = original, dict(before)
-        with context.out.block("else"):
-            lower_stores(context)
-    else:
-        lower_stores(context)
-    context.values = before

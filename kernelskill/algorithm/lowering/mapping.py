@@ -160,7 +160,7 @@ class Mapping:
         if not partial:
             return
         tests = context.in_range(partial)
-        if not context.tiles and self._schedule.lanes == 1:
+        if not context.tiles and self._schedule.lanes == 1 and not self._schedule.shares_border:
             outside = [f"{t.axis.name} >= {context.show(t.axis.upper, 8)}" for t in partial]
             out.line(f"if ({' || '.join(outside)}) return;")
             return
