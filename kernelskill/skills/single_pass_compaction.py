@@ -17,6 +17,7 @@ from kernelskill.skills.disjoint import PROMISED, distinct_types
 from kernelskill.skills.shared_arrays import SIZES
 from kernelskill.skills.tile_kernels import TileKernel, TilePlan
 from kernelskill.skills.transformation import Rewrite, SkillContext, SkillRefused
+from kernelskill.source.syntax import ancestors
 from kernelskill.source.unit import SourceUnit
 
 
@@ -54,6 +55,8 @@ def write_compaction(
     pairs = _overlaps(chain)
     assumptions = (PROMISED,) if pairs and context.promises(Promise.NO_ALIAS) else ()
     if pairs and not assumptions:
+        if any(node.type == "else_clause" for node in ancestors(chain.launches[0].node)):
+            raise SkillRefused("its launches are what is left where arrays overlap, or another test fails")
         lines = _chosen(unit, chain, pairs, kernel.fresh("apart"), lines)
     edits = replace_launches(unit, chain.launches, context, kernel.code(), indented_block(lines))
     return Rewrite(edits=edits.edits, assumptions=assumptions)

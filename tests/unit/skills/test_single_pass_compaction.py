@@ -90,6 +90,10 @@ def test_what_may_be_another_compaction_is_declined(pairs: list[tuple[str, str]]
     assert why in " ".join(refusals(SKILL, changed(PLAIN.source, *pairs)))
 
 
+def test_what_is_left_for_arrays_that_overlap_stays_as_it_is() -> None:
+    assert "what is left" in " ".join(refusals(SKILL, made(PLAIN.source)))
+
+
 def test_another_order_is_declined() -> None:
     loop = "for (int i = p * 64; i < min(p * 64 + 64, n); ++i)"
     assert PLAIN.source.count(loop) == 2
