@@ -135,6 +135,52 @@ def test_the_inner_path_has_no_tests() -> None:
         assert path.count(" % ") == path.count("_i % 4"), path
 
 
+BOXES = {
+    "faces": "if (k == 0 || i == 0 || j == 0 || k == d - 1 || i == h - 1 || j == w - 1) y[p] = x[p];"
+    " else y[p] = x[p - 1] + x[p + 1] + x[p - w] + x[p + w] + x[p - h * w] + x[p + h * w] - 6 * x[p];",
+    "box": "float s = 0; for (int c = -1; c < 2; ++c) for (int a = -1; a < 2; ++a) for (int b = -1; b < 2; ++b)"
+    " if (k + c >= 0 && k + c < d && i + a >= 0 && i + a < h && j + b >= 0 && j + b < w) s += x[p + (c * h + a) * w + b]; y[p] = s;",
+}
+
+
+def box_algorithm(body: str) -> Algorithm:
+    parameters = "const float* x, float* y, int d, int h, int w"
+    point = "int j = blockIdx.x * blockDim.x + threadIdx.x, i = blockIdx.y * blockDim.y + threadIdx.y, k = blockIdx.z;"
+    text = (
+        f"__global__ void k3({parameters}) {{ {point} if (i >= h || j >= w) return; int p = (k * h + i) * w + j; {body} }}\n"
+        f'extern "C" void f({parameters}) {{ k3<<<dim3((w + 31) / 32, (h + 7) / 8, d), dim3(32, 8)>>>(x, y, d, h, w); }}\n'
+    )
+    unit = SourceUnit.parse(text)
+    return lift_kernel(unit, unit.kernels[0]).algorithm
+
+
+@pytest.mark.slow
+def test_windows_over_planes_agree(tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    sources, wanted, calls = {}, [], []
+    for name, body in BOXES.items():
+        algorithm = box_algorithm(body)
+        for points, planes in (("2x4", "1"), ("1x4", "2"), ("4x1", "4")):
+            label = f"{name}_{points}_{planes}"
+            values = {"points": points, "threads": "4x8", "planes": planes}
+            sources[label] = emitted_text(MOVES["inner_points"].apply(Plan(algorithm, Schedule()), values))
+            for d, h, w in ((1, 2, 3), (3, 3, 3), (7, 9, 20), (5, 12, 41)):
+                x, y = rng.standard_normal((2, d * h * w)).astype(np.float32)
+                arguments = {"x": x, "y": y, "d": d, "h": h, "w": w}
+                wanted.append(expected(algorithm, arguments))
+                calls.append(cpu.Call(label, arguments, flush=("end", "start", "odd")[len(calls) % 3]))
+    for call, want, got in zip(calls, wanted, cpu.build(sources, tmp_path).run(calls), strict=True):
+        found = differences(want, got, exact=True)
+        assert not found, (call.library_name, found, sources[call.library_name])
+
+
+def test_planes_are_offered_where_windows_reach_into_them() -> None:
+    offered = MOVES["inner_points"].options(Plan(box_algorithm(BOXES["box"]), Schedule()))
+    flat = box_algorithm("y[p] = j > 0 ? x[p - 1] : 0;")
+    assert "planes" in [option.name for option in offered]
+    assert "planes" not in [o.name for o in MOVES["inner_points"].options(Plan(flat, Schedule()))]
+
+
 @pytest.mark.parametrize(
     ("body", "reason"),
     [

@@ -44,6 +44,8 @@ class AxisText:
             return self.thread if plan.threads > 1 else "0"
         if plan.vector == 1:
             return self._strided(self.point)
+        if plan.vector == plan.points:
+            return f"{self.thread} * {plan.points} + {self.point}" if plan.threads > 1 else self.point
         group = self._strided(f"{self.point} / {plan.vector}")
         group = f"({group})" if plan.threads > 1 else group
         return f"{group} * {plan.vector} + {self.point} % {plan.vector}"

@@ -5,8 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from kernelskill.algorithm.access import footprint
+from kernelskill.algorithm.expression import loads
+from kernelskill.algorithm.lowering.staging import inner_loops
 from kernelskill.algorithm.model import Algorithm, IllegalMove
-from kernelskill.algorithm.moves.plan import Option, Plan, axes_for, checked, first_that_fits, pair
+from kernelskill.algorithm.moves.plan import (
+    Option,
+    Plan,
+    axes_for,
+    checked,
+    first_that_fits,
+    number,
+    pair,
+)
 from kernelskill.algorithm.schedule import AxisPlan, Schedule
 from kernelskill.algorithm.types import size_of
 from kernelskill.algorithm.windows import with_even_windows
@@ -37,6 +48,8 @@ class InnerPoints:
                     "threads of a block: rows x columns",
                 ),
             )
+            if len(plan.algorithm.axes) > 2 and _overlaps_along(plan.algorithm, plan.algorithm.axes[-3].name):
+                offered = (*offered, Option("planes", ("1", "2", "4"), "planes of points of a thread"))
         return first_that_fits(self, plan, offered)
 
     def apply(self, plan: Plan, values: Mapping[str, str]) -> Plan:
@@ -49,8 +62,24 @@ class InnerPoints:
         shapes = {axes[-1].name: (threads[1], points[1], together)}
         if len(axes) > 1:
             shapes[axes[-2].name] = (threads[0], points[0], points[0])
+        planes = number(values.get("planes", "1"))
+        if planes > 1:
+            if len(axes) < 3:
+                raise IllegalMove("there are only rows and columns")
+            shapes[axes[-3].name] = (1, planes, planes)
         plans = tuple(AxisPlan(axis.name, *shapes.get(axis.name, (1, 1, 1))) for axis in axes)
         return checked(Plan(algorithm, replace(Schedule(axes=plans), interior=True)))
+
+
+def _overlaps_along(algorithm: Algorithm, axis: str) -> bool:
+    """Whether a point reads elements beside its own along an axis."""
+    counts = {each.name: 2 for each in algorithm.axes} | dict.fromkeys(inner_loops(algorithm), 2)
+    for load in dict.fromkeys(node for each in algorithm.expressions for node in loads(each)):
+        own = footprint(load.index, counts)
+        for dimension in own.dimensions if own is not None else ():
+            if axis in dimension.symbols and (dimension.offset or len(dimension.symbols) > 1):
+                return True
+    return False
 
 
 def _are_neighbours(algorithm: Algorithm, columns: int) -> bool:
