@@ -45,6 +45,8 @@ class ScanChain:
     out: str
     """The parameter that gets the results."""
     is_exclusive: bool
+    target: str = ""
+    """Text of the array that gets the final results, where the first launch stores to a temporary."""
 
     @property
     def arguments(self) -> dict[str, str]:
@@ -109,11 +111,14 @@ class _ChainReader:
         element = self._element(probes)
         out, sums, is_exclusive = self._stores(probes, element)
         behind = HostTerms(probes.behind, probes.twins)
-        self._refuse_loads(element, host, {behind.buffer(sums)}, behind.buffer(out.store.buffer))
+        self._refuse_loads(element, host, behind.buffer(sums), behind.buffer(out.store.buffer))
         running = self._scanned(behind.buffer(sums), blocks)
         self._refuse_kept(behind.buffer(sums), running.array)
         count = behind.count(out)
-        self._added(behind.buffer(out.store.buffer), running, count)
+        local = behind.buffer(out.store.buffer)
+        target = self._added(local, running, count)
+        if target and any(host.root(load.buffer)[0] == local for load in loads(element)):
+            raise SkillRefused(f"an element is made of what lies in {out.store.buffer!r}")
         return ScanChain(
             launches=self._launches,
             scan=scan,
@@ -122,6 +127,7 @@ class _ChainReader:
             count=out.count,
             out=out.store.buffer,
             is_exclusive=is_exclusive,
+            target=target,
         )
 
     # the first launch
@@ -139,13 +145,14 @@ class _ChainReader:
             raise SkillRefused("its blocks do not take neighbouring stretches of the array")
         return point.store.value
 
-    def _refuse_loads(self, element: Expression, terms: HostTerms, sums: set[str], out: str) -> None:
+    def _refuse_loads(self, element: Expression, terms: HostTerms, sums: str, out: str) -> None:
         """Decline elements that are made of more than loads of arrays that no other element changes."""
         if reductions(element):
             raise SkillRefused("a loop makes each element")
         for load in loads(element):
-            buffer = terms.buffer(load.buffer)
-            if buffer in sums or (buffer == out and load.index != ELEMENT):
+            buffer, is_start = terms.root(load.buffer)
+            is_own = is_start and load.index == ELEMENT
+            if buffer == sums or (buffer == out and not is_own):
                 raise SkillRefused(f"an element is made of what others store in {load.buffer!r}")
 
     def _stores(self, probes: ScanProbes, element: Expression) -> tuple[Point, str, bool]:
@@ -233,8 +240,12 @@ class _ChainReader:
             raise SkillRefused("the sum of all elements is stored, too")
         return found
 
-    def _added(self, out: str, running: RunningSums, count: Expression) -> None:
-        """Check that the last launch adds the sum of all blocks before to each result."""
+    def _added(self, out: str, running: RunningSums, count: Expression) -> str:
+        """Check that the last launch adds the sum of all blocks before to each result.
+
+        Returns:
+            Text of the array that gets the sums; empty where it is that of the results.
+        """
         launch, kind = self._launches[2], self._scan.kind
         lifted = self._lifted(launch)
         terms, points = HostTerms(lifted), points_of(lifted, self._scan.threads)
@@ -244,7 +255,7 @@ class _ChainReader:
         if len(points) != 1 or points[0].store.index != ELEMENT or points[0].store.kind != kind:
             raise refusal
         point = points[0]
-        if terms.buffer(point.store.buffer) != out or terms.count(point) != count:
+        if terms.count(point) != count:
             raise SkillRefused(f"{launch.kernel} does not change the same elements")
         place = integers.subtract(BLOCK, integers.constant(1)) if running.includes_own else BLOCK
         first = (Binary(">", BLOCK, integers.constant(0), "bool"),) if running.includes_own else ()
@@ -252,14 +263,20 @@ class _ChainReader:
         parts = summands(terms.of(point.store.value)) or []
         if len(parts) != 2 or set(parts) != wanted or point.guard != first:
             raise refusal
+        if terms.buffer(point.store.buffer) == out:
+            return ""
+        self._refuse_kept(out)
+        if lifted.algorithm.parameter(point.store.buffer).view:
+            raise refusal
+        return dict(lifted.arguments)[point.store.buffer]
 
     def _refuse_kept(self, *names: str) -> None:
-        """Decline where something else may see the sums of blocks, which are no longer stored."""
+        """Decline where something else may see what is no longer stored."""
         function = self._unit.enclosing_function(self._launches[0].node)
         for name in names:
             argument = name.removeprefix("host:")
             if not is_temporary(self._unit, function, argument, self._launches, self._context):
-                raise SkillRefused(f"{argument}, the sums of blocks, may be used by others")
+                raise SkillRefused(f"{argument!r}, which is no longer stored, may be used by others")
 
 
 def _one_row(lifted: Lifted) -> Expression:

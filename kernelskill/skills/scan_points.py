@@ -155,13 +155,24 @@ class HostTerms:
         Raises:
             SkillRefused: It is none, or one into the middle of an array.
         """
+        root, is_start = self.root(name)
+        if not is_start:
+            raise SkillRefused(f"{name!r} points into the middle of an array")
+        return root
+
+    def root(self, name: str) -> tuple[str, bool]:
+        """Return the launcher's pointer that a parameter is made from, and whether it is the same.
+
+        Raises:
+            SkillRefused: There is none.
+        """
         name = self._twins.get(name, name)
         root, text = self._roots.get(name), self._texts[name]
-        if root is None and text.isidentifier():
-            return f"host:{text}"
-        if root is None or integers.value_of(root[1]) != 0:
+        if root is not None:
+            return root[0], integers.value_of(root[1]) == 0
+        if not text.isidentifier():
             raise SkillRefused(f"where {name!r} points to can't be told")
-        return root[0]
+        return f"host:{text}", True
 
     def count(self, point: Point) -> Expression:
         """Return how many elements there are.

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from kernelskill.algorithm.expression import loads
+from kernelskill.algorithm.lowering.kernel import LaunchFacts
+from kernelskill.algorithm.lowering.launching import text_at_launch
 from kernelskill.algorithm.lowering.text import Writer
+from kernelskill.schema.task import Promise
 from kernelskill.skills.chain_edits import indented_block, replace_launches
+from kernelskill.skills.disjoint import PROMISED, distinct_types
 from kernelskill.skills.neighbour_access import vector_of
+from kernelskill.skills.overlap_choice import Pair, where_apart
 from kernelskill.skills.scan_chains import ScanChain
+from kernelskill.skills.scan_points import ELEMENT
 from kernelskill.skills.shared_arrays import SIZES
 from kernelskill.skills.tile_kernels import TileKernel, TilePlan
-from kernelskill.skills.transformation import Rewrite, SkillContext
+from kernelskill.skills.transformation import Rewrite, SkillContext, SkillRefused
 from kernelskill.source.unit import SourceUnit
 
 
@@ -27,9 +34,10 @@ def write_single_pass(
     Raises:
         SkillRefused: The launcher is of a kind that can't be changed so.
     """
+    given = {chain.out: chain.target} if chain.target else {}
     plan = TilePlan(
         algorithm=chain.before.algorithm,
-        arguments=chain.arguments,
+        arguments=chain.arguments | given,
         launch=chain.launches[0],
         kind=chain.scan.kind,
         count=chain.count,
@@ -39,9 +47,35 @@ def write_single_pass(
         is_exclusive=chain.is_exclusive,
     )
     kernel = _PrefixSum(unit, context, plan, threads, items)
-    statement = indented_block(kernel.launch_lines())
-    edits = replace_launches(unit, chain.launches, context, kernel.code(), statement)
-    return Rewrite(edits=edits.edits)
+    lines, pairs = kernel.launch_lines(), _overlaps(chain)
+    assumptions = (PROMISED,) if pairs and context.promises(Promise.NO_ALIAS) else ()
+    if pairs and not assumptions:
+        if any(load.index != ELEMENT for load in loads(chain.element)):
+            raise SkillRefused("how far it reads, and whether into its results, can't be told")
+        why = "Where arrays overlap, all elements are read before any result is stored."
+        lines = where_apart(unit, chain.launches, pairs, kernel.fresh("apart"), lines, why)
+    edits = replace_launches(unit, chain.launches, context, kernel.code(), indented_block(lines))
+    return Rewrite(edits=edits.edits, assumptions=assumptions)
+
+
+def _overlaps(chain: ScanChain) -> list[Pair]:
+    """Return the pairs of arrays that may overlap otherwise than in the first launch, which reads and stores at once.
+
+    In place of a temporary, results go where elements may still be read.
+    """
+    if not chain.target:
+        return []
+    algorithm, arguments = chain.before.algorithm, chain.arguments
+    count = text_at_launch(chain.count, LaunchFacts(arguments=arguments), 9)
+    names = {load.buffer for load in loads(chain.element)}
+    read = [parameter for parameter in algorithm.parameters if parameter.name in names]
+    if any(parameter.view for parameter in read):
+        raise SkillRefused("elements are records or vectors")
+    return [
+        ((arguments[parameter.name], count), (chain.target, count))
+        for parameter in read
+        if not distinct_types(parameter.kind, chain.scan.kind)
+    ]
 
 
 class _PrefixSum(TileKernel):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from kernelskill.algorithm.expression import Expression, loads
 from kernelskill.algorithm.integers import conjunction
 from kernelskill.algorithm.lowering.kernel import LaunchFacts
@@ -14,10 +12,10 @@ from kernelskill.schema.task import Promise
 from kernelskill.skills.chain_edits import indented_block, replace_launches
 from kernelskill.skills.compaction_chains import Compaction
 from kernelskill.skills.disjoint import PROMISED, distinct_types
+from kernelskill.skills.overlap_choice import Pair, where_apart
 from kernelskill.skills.shared_arrays import SIZES
 from kernelskill.skills.tile_kernels import TileKernel, TilePlan
 from kernelskill.skills.transformation import Rewrite, SkillContext, SkillRefused
-from kernelskill.source.syntax import ancestors
 from kernelskill.source.unit import SourceUnit
 
 
@@ -55,15 +53,14 @@ def write_compaction(
     pairs = _overlaps(chain)
     assumptions = (PROMISED,) if pairs and context.promises(Promise.NO_ALIAS) else ()
     if pairs and not assumptions:
-        if any(node.type == "else_clause" for node in ancestors(chain.launches[0].node)):
-            raise SkillRefused("its launches are what is left where arrays overlap, or another test fails")
-        lines = _chosen(unit, chain, pairs, kernel.fresh("apart"), lines)
+        why = "Where arrays overlap, all counting comes before all copying."
+        lines = where_apart(unit, chain.launches, pairs, kernel.fresh("apart"), lines, why)
     edits = replace_launches(unit, chain.launches, context, kernel.code(), indented_block(lines))
     return Rewrite(edits=edits.edits, assumptions=assumptions)
 
 
-def _overlaps(chain: Compaction) -> list[tuple[tuple[str, str], tuple[str, str]]]:
-    """Return the pairs of arrays that may overlap, each with its text and its length."""
+def _overlaps(chain: Compaction) -> list[Pair]:
+    """Return the pairs of arrays that may overlap."""
     algorithm, arguments = chain.copied.algorithm, dict(chain.copied.arguments)
     count = text_at_launch(chain.choice.count, LaunchFacts(arguments=arguments), 9)
     kept = algorithm.parameter(chain.kept)
@@ -80,32 +77,6 @@ def _overlaps(chain: Compaction) -> list[tuple[tuple[str, str], tuple[str, str]]
             if not distinct_types(parameter.kind, chain.kind):
                 found.append(((arguments[parameter.name], count), (total, "1")))
     return found
-
-
-def _chosen(
-    unit: SourceUnit,
-    chain: Compaction,
-    pairs: list[tuple[tuple[str, str], tuple[str, str]]],
-    name: str,
-    lines: Sequence[str],
-) -> list[str]:
-    """Return the choice between one launch and the three that were."""
-
-    def before(one: tuple[str, str], other: tuple[str, str]) -> str:
-        return f"(size_t)({bracketed(one[0])} + {one[1]}) <= (size_t)({other[0]})"
-
-    tests = [f"({before(*pair)} || {before(*reversed(pair))})" for pair in dict.fromkeys(pairs)]
-    joined = "\n    && ".join(tests)
-    calls = [f"    {unit.text_of(launch.span)};" for launch in chain.launches]
-    return [
-        "// Where arrays overlap, all counting comes before all copying.",
-        *f"const bool {name} = {joined};".split("\n"),
-        f"if ({name}) {{",
-        *(f"    {line}" for line in lines),
-        "} else {",
-        *calls,
-        "}",
-    ]
 
 
 _MOST_BYTES = 32 * 1024

@@ -18,6 +18,8 @@ class PrefixSum:
     blocks: str = "(n + 127) / 128"
     count: str = "int"
     head: str = ""
+    takes_overlaps: bool = False
+    """Whether the original means the same wherever its arrays lie."""
 
     @property
     def source(self) -> str:
@@ -184,5 +186,19 @@ SPELLINGS = (
     cudaFreeAsync(before, 0);""",
         "(n + 255) / 256",
         "long long",
+    ),
+    PrefixSum(
+        "through_a_temporary",
+        "int",
+        doubling("int")
+        .replace("add_sums(int* out, const", "add_sums(const int* local, int* out, const")
+        .replace("out[i] += sums[blockIdx.x];", "out[i] = local[i] + sums[blockIdx.x];"),
+        """int* local = nullptr;
+    cudaMallocAsync(&local, sizeof(int) * n, 0);
+    scan_blocks<<<blocks, 128>>>(in, local, sums, n);
+    scan_sums<<<1, 1>>>(sums, blocks);
+    add_sums<<<blocks, 128>>>(local, out, sums, n);
+    cudaFreeAsync(local, 0);""",
+        takes_overlaps=True,
     ),
 )

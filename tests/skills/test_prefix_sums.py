@@ -27,12 +27,14 @@ int main() {
     typedef void (*Launcher)(const T*, T*, N);
     const Launcher all[] = {%(launchers)s};
     for (Launcher launcher : all)
-        for (int n : {%(sizes)s}) for (int offset : {0, 1}) {
-            std::vector<T> in(%(length)d), out(%(length)d);
+        for (int n : {%(sizes)s}) for (int offset : {%(offsets)s}) {
+            std::vector<T> in(2 * %(length)d), out(%(length)d);
             unsigned seed = 7;
             for (T& x : in) { seed = seed * 1664525u + 1013904223u; x = (T)((int)(seed >> 12) - (1 << 19)) / (T)64; }
-            launcher(in.data() + offset, out.data() + offset, n);
+            T* target = offset < 0 ? in.data() - offset : out.data() + offset;
+            launcher(in.data() + (offset > 0), target, n);
             std::fwrite(out.data(), sizeof(T), out.size(), stdout);
+            std::fwrite(in.data(), sizeof(T), in.size(), stdout);
         }
 }
 """
@@ -67,6 +69,7 @@ def test_prefix_sums_keep_their_results(spelling: PrefixSum, tmp_path: Path) -> 
         "launchers": ", ".join(f"{name}::f" for name in names),
         "sizes": ", ".join(map(str, SIZES)),
         "length": LENGTH,
+        "offsets": "0, 1, -3" if spelling.takes_overlaps else "0, 1",
     }
     rows = np.frombuffer(printed(tmp_path, text, HERE), dtype=TYPES[spelling.kind]).reshape(len(sources), -1)
     for point, row in zip(POINTS, rows[1:], strict=True):

@@ -71,6 +71,30 @@ def test_kernels_that_others_launch_are_kept() -> None:
     assert "__global__ void scan_sums" not in text
 
 
+def test_results_may_go_through_a_temporary_where_arrays_lie_apart() -> None:
+    text = made(BY_NAME["through_a_temporary"])
+    assert (
+        "const bool apart = ((size_t)(in + n) <= (size_t)(out) || (size_t)(out + n) <= (size_t)(in));" in text
+    )
+    assert "scan_blocks_single_pass<<<tile_count, 256>>>(in, out, n, tiles);" in text
+    assert text.count("<<<") == 4
+    used = BY_NAME["through_a_temporary"].replace(
+        "cudaFreeAsync(local", "cudaMemsetAsync(local, 0, 4, 0);cudaFreeAsync(local"
+    )
+    assert "'local', which is no longer stored" in " ".join(refusals(SKILL, used))
+
+
+def test_elements_may_begin_in_the_middle_of_an_array() -> None:
+    text = changed(
+        PLAIN, ("scan_blocks<<<blocks, 128>>>(in, out,", "scan_blocks<<<blocks, 128>>>(in + 1, out,")
+    )
+    assert "scan_blocks_single_pass<<<tile_count, 256>>>(in + 1, out, n, tiles);" in made(text)
+    own = changed(
+        PLAIN, ("scan_blocks<<<blocks, 128>>>(in, out,", "scan_blocks<<<blocks, 128>>>(out + 1, out,")
+    )
+    assert refusals(SKILL, own)
+
+
 def test_the_stream_is_kept() -> None:
     text = PLAIN.replace("<<<blocks, 128>>>", "<<<blocks, 128, 0, s>>>").replace(
         "<<<1, 1>>>", "<<<1, 1, 0, s>>>"
