@@ -22,6 +22,7 @@ from kernelskill.skills.shared_arrays import SIZES
 from kernelskill.skills.tile_scans import TileScan
 from kernelskill.skills.transformation import SkillContext, SkillRefused
 from kernelskill.source.launches import LaunchSite
+from kernelskill.source.syntax import Span
 from kernelskill.source.unit import SourceUnit
 
 _INDEX_KINDS = {"int": "int", "unsigned": "unsigned", "unsigned long long": "unsigned long long"}
@@ -265,9 +266,16 @@ class TileKernel:
             f"const size_t {n['bytes']} = ({words}{n['tile_count']} + 1) * sizeof({_LONG});",
             f"cudaMallocAsync(&{n['tiles']}, {n['bytes']}, {stream});",
             f"cudaMemsetAsync({n['tiles']}, 0, {n['bytes']}, {stream});",
-            f"{self.name}<<<{shape}>>>({given});",
+            f"{self._qualifier()}{self.name}<<<{shape}>>>({given});",
             f"cudaFreeAsync({n['tiles']}, {stream});",
         ]
+
+    def _qualifier(self) -> str:
+        """Return the namespaces that stand before the kernel's name at its launch."""
+        launch = self.plan.launch
+        callee = self._unit.text_of(Span(launch.span.start, launch.configuration_span.start))
+        scope, colons, _ = callee.partition("<")[0].rpartition("::")
+        return f"{scope.strip()}{colons}"
 
 
 def _certain_loads(expression: Expression) -> list[Load]:

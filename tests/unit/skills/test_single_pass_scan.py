@@ -95,6 +95,14 @@ def test_elements_may_begin_in_the_middle_of_an_array() -> None:
     assert refusals(SKILL, own)
 
 
+def test_kernels_in_a_namespace_stay_there() -> None:
+    start, end = PLAIN.index("__global__"), PLAIN.index('extern "C"')
+    text = f"{PLAIN[:start]}namespace steps {{\n{PLAIN[start:end]}}}\n{PLAIN[end:]}"
+    for name in ("scan_blocks", "scan_sums", "add_sums"):
+        text = text.replace(f"    {name}<<<", f"    steps::{name}<<<")
+    assert "steps::scan_blocks_single_pass<<<" in made(text)
+
+
 def test_the_stream_is_kept() -> None:
     text = PLAIN.replace("<<<blocks, 128>>>", "<<<blocks, 128, 0, s>>>").replace(
         "<<<1, 1>>>", "<<<1, 1, 0, s>>>"
