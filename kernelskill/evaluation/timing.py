@@ -252,7 +252,7 @@ def time_in_turns(
     _agree(sides)
     count = samples_a_turn(max(duration_ms))
     turn_s = max(1e-4, clock.seconds() - started) * count
-    failure = _warm(sides, count, rules, clock)
+    failure = _warm(sides, count, rules, clock, before=duration_ms if count == 1 else (0.0, 0.0))
     if failure is not None:
         return TimingFailure(failure)
     ratios: list[float] = []
@@ -332,9 +332,16 @@ def _turns(
     return times[0], times[1]
 
 
-def _warm(sides: tuple[_Side, _Side], count: int, rules: TimingRules, clock: Clock) -> RunOutcome | None:
-    """Run both sides until their medians settle or the warm-up's time is over."""
-    started, before = clock.seconds(), (0.0, 0.0)
+def _warm(
+    sides: tuple[_Side, _Side],
+    count: int,
+    rules: TimingRules,
+    clock: Clock,
+    *,
+    before: tuple[float, float],
+) -> RunOutcome | None:
+    """Run both sides until their medians settle or the warm-up's time is over; `before` are those of a turn before."""
+    started = clock.seconds()
     while clock.seconds() - started < rules.warm_s:
         now = _turns(sides, first=0, count=count, rules=rules)
         if isinstance(now, RunOutcome):

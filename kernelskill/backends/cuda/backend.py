@@ -11,7 +11,7 @@ from typing import Literal
 import kernelskill
 from kernelskill.backends.base import Call, ProfileRun, Unrecordable
 from kernelskill.backends.compile import compile_candidate
-from kernelskill.backends.cuda.client import CudaWorker, check_readable
+from kernelskill.backends.cuda.client import Activity, CudaWorker, check_readable
 from kernelskill.backends.cuda.clocks import read_clocks
 from kernelskill.backends.cuda.detect import FoundGpu, ask_nvidia_smi, find_gpus
 from kernelskill.backends.cuda.direct import DirectWorker
@@ -63,6 +63,7 @@ class CudaBackend:
         self._seen_idle = False
         self._prepared = PreparedWorkers(lambda: WorkerProcess(self.found.index, self.core))
         self._kept_ready = 0
+        self._activity = Activity()
 
     def conditions(self) -> Conditions:
         """Return what every figure of this device depends on; the clocks are those of this moment."""
@@ -113,7 +114,13 @@ class CudaBackend:
             CompilerMissing: The replay core does not compile here.
         """
         check_readable(build)
-        return CudaWorker(self._prepared.take(), build, seen_free=self._seen_free, closed=self._prepare_again)
+        return CudaWorker(
+            self._prepared.take(),
+            build,
+            seen_free=self._seen_free,
+            closed=self._prepare_again,
+            activity=self._activity,
+        )
 
     def prepare_workers(self, count: int) -> None:
         """Keep so many processes started for the next workers, from the next worker's end on; 0 ends them.

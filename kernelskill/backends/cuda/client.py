@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,18 @@ class Failed(Exception):
         self.outcome = outcome
 
 
+@dataclass
+class Activity:
+    """When a GPU last worked for one of its workers: the clocks of a busy GPU need no warming."""
+
+    busy_until: float = 0.0
+    """On the monotonic clock, which all processes of a machine share."""
+
+    def note(self) -> None:
+        """Note that work has just ended."""
+        self.busy_until = time.monotonic()
+
+
 class CudaWorker:
     """A child process that holds one build on one GPU.
 
@@ -32,6 +46,7 @@ class CudaWorker:
         build: What it holds.
         seen_free: Waits until the GPU has ended a kernel that hung; called after the process was killed.
         closed: Called once the process has ended.
+        activity: Shared by the workers of one GPU.
     """
 
     def __init__(
@@ -41,7 +56,9 @@ class CudaWorker:
         *,
         seen_free: Callable[[], None] | None = None,
         closed: Callable[[], None] | None = None,
+        activity: Activity | None = None,
     ) -> None:
+        self._activity = activity or Activity()
         self._process = process
         self._build: Build | None = build
         self._seen_free = seen_free
@@ -94,6 +111,7 @@ class CudaWorker:
             self._ask({"do": "run"}, timeout_s)
         except Failed as failed:
             return failed.outcome
+        self._activity.note()
         return RunOutcome(status=Status.PASSED)
 
     def read(self, buffer: str, destination: Path) -> None:
@@ -117,12 +135,12 @@ class CudaWorker:
         """Time the plan; every sample starts from the contents of the last `fill`."""
         if self._load_failure is not None:
             return self._load_failure
+        message = {"do": "time", "samples": samples, "flush_l2": flush_l2, "repeats": repeats}
         try:
-            answer = self._ask(
-                {"do": "time", "samples": samples, "flush_l2": flush_l2, "repeats": repeats}, timeout_s
-            )
+            answer = self._ask(message | {"busy_until": self._activity.busy_until}, timeout_s)
         except Failed as failed:
             return failed.outcome
+        self._activity.note()
         return TimingRun(
             samples_ms=tuple(answer["samples_ms"]),
             evidence="measured",

@@ -98,8 +98,12 @@ class Execution:
             self._driver.check(code, lowered.describe(where))
         self._driver.synchronize()
 
-    def time(self, samples: int, flush_l2: bool, repeats: int) -> tuple[list[float], list[str], int]:
+    def time(
+        self, samples: int, flush_l2: bool, repeats: int, busy_until: float = 0.0
+    ) -> tuple[list[float], list[str], int]:
         """Return samples in ms, notes, and the runs inside each sample.
+
+        `busy_until` is when the GPU last worked for another process, on the monotonic clock.
 
         Raises:
             DriverError: The plan failed.
@@ -107,7 +111,12 @@ class Execution:
         self._used = True
         self._shares = self._shares or self._stopwatch.shares(self._current(), self.loaded)
         taken, notes, repeats = self._stopwatch.sample(
-            self._current(), self.loaded, samples, flush_l2=flush_l2, repeats=repeats
+            self._current(),
+            self.loaded,
+            samples,
+            flush_l2=flush_l2,
+            repeats=repeats,
+            busy_until=busy_until,
         )
         self._driver.synchronize()
         if self.loaded.unreachable:

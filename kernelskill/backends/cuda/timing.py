@@ -25,6 +25,7 @@ LEAST_WARM_UPS = 3
 _EMPTY_PAIRS = 21
 _TINY_FACTOR = 3.0
 """A plan shorter than this many empty event pairs is repeated inside one sample."""
+_CLEARLY_LONG = 10.0
 _BATCH_FACTOR = 12.0
 _MOST_REPEATS = 100
 _OPERATION_S = 3e-6
@@ -59,7 +60,14 @@ class Stopwatch:
         return self._overhead_ms
 
     def sample(
-        self, lowered: Lowered, memory: PlanMemory, samples: int, *, flush_l2: bool, repeats: int = 0
+        self,
+        lowered: Lowered,
+        memory: PlanMemory,
+        samples: int,
+        *,
+        flush_l2: bool,
+        repeats: int = 0,
+        busy_until: float = 0.0,
     ) -> tuple[list[float], list[str], int]:
         """Return samples in ms, notes on how they were taken, and the runs inside each sample.
 
@@ -71,11 +79,12 @@ class Stopwatch:
             DriverError: The plan failed.
         """
         self._prepare()
+        self._busy_until = max(self._busy_until, busy_until)
         known = self._probed.get(id(lowered))
         if known is None or self._is_cold():
             # Only the first turn of a plan is warmed and probed: later ones follow another side's.
             self._warm_up(lowered, memory)
-            once_ms = median(self._once(lowered, memory, 1, flush_l2) for _ in range(3))
+            once_ms = self._probe(lowered, memory, flush_l2=flush_l2)
             self._probed = {id(lowered): (lowered, once_ms)}
         else:
             once_ms = known[1]
@@ -145,6 +154,13 @@ class Stopwatch:
 
     def _is_cold(self) -> bool:
         return time.monotonic() - self._busy_until > COLD_AFTER_S
+
+    def _probe(self, lowered: Lowered, memory: PlanMemory, *, flush_l2: bool) -> float:
+        """Return about how long one run takes: that decides on repeats, so a long one is run once."""
+        first = self._once(lowered, memory, 1, flush_l2)
+        if first >= _CLEARLY_LONG * _TINY_FACTOR * self._overhead_ms:
+            return first
+        return median((first, *(self._once(lowered, memory, 1, flush_l2) for _ in range(2))))
 
     def _once(self, lowered: Lowered, memory: PlanMemory, repeats: int, flush_l2: bool) -> float:
         self._driver.forget_persisting()

@@ -93,7 +93,10 @@ class WorkerLoop:
                 return {"damaged": list(execution.loaded.damaged_guards())}
             case "time":
                 taken, notes, repeats = execution.time(
-                    int(message["samples"]), bool(message["flush_l2"]), int(message["repeats"])
+                    int(message["samples"]),
+                    bool(message["flush_l2"]),
+                    int(message["repeats"]),
+                    float(message.get("busy_until", 0.0)),
                 )
                 shares = execution.launch_share()
                 return {"samples_ms": taken, "notes": notes, "repeats": repeats, "launch_share": shares}
