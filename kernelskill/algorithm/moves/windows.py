@@ -22,6 +22,14 @@ from kernelskill.algorithm.schedule import AxisPlan, Schedule
 from kernelskill.algorithm.types import size_of
 from kernelskill.algorithm.windows import with_even_windows
 
+_POINTS = {
+    1: ("4x8", "8x4", "4x4", "2x16", "4x1", "2x4", "8x1"),
+    2: ("4x2", "2x8", "4x1", "8x1", "2x2", "2x1", "1x1"),
+    4: ("4x4", "4x1", "2x4", "8x1", "2x1", "2x2", "4x2", "1x1"),
+    8: ("4x1", "2x2", "4x2", "8x1", "2x1", "1x1"),
+}
+"""Rows and columns of a thread by the bytes of an element, the most promising first."""
+
 
 class InnerPoints:
     """Let threads whose windows lie inside of all bounds compute several neighbouring points without tests."""
@@ -34,12 +42,8 @@ class InnerPoints:
                 Option("threads", ("1x256", "1x128"), "threads of a block"),
             )
         else:
-            small = bool(plan.algorithm.stores) and size_of(plan.algorithm.stores[0].kind) == 1
-            points = (
-                ("4x4", "4x8", "8x4", "2x16", "4x1", "2x4", "8x1")
-                if small
-                else ("4x1", "4x4", "8x1", "2x4", "2x1", "2x2", "4x2", "1x1")
-            )
+            size = size_of(plan.algorithm.stores[0].kind) if plan.algorithm.stores else 4
+            points = _POINTS.get(size, _POINTS[4])
             offered = (
                 Option("points", points, "points of a thread: rows x columns"),
                 Option(
