@@ -14,12 +14,12 @@ from kernelskill.algorithm.expression import (
     loads,
     reductions,
 )
-from kernelskill.algorithm.lifting import Lifted, lift
-from kernelskill.algorithm.model import Axis, CannotLift
+from kernelskill.algorithm.lifting import Lifted
+from kernelskill.algorithm.model import Axis
 from kernelskill.algorithm.rewriting import substitute
 from kernelskill.algorithm.types import is_integer
-from kernelskill.skills.launch_pairs import has_plain_arguments, triples_after
-from kernelskill.skills.launch_temporaries import is_temporary
+from kernelskill.skills.launch_pairs import has_plain_arguments, lifted_launch, triples_after
+from kernelskill.skills.launch_temporaries import refuse_kept
 from kernelskill.skills.packed_stores import PackedKernel
 from kernelskill.skills.running_sums import RunningSums, read_running_sums
 from kernelskill.skills.scan_points import ELEMENT, HostTerms
@@ -83,9 +83,9 @@ class _Reader:
         unit, launches = self._unit, self._launches
         if not all(has_plain_arguments(unit, launch) for launch in launches):
             raise SkillRefused("an argument of the launches has side effects or calls a function")
-        counted = self._lifted(launches[0])
+        counted = lifted_launch(self._unit, launches[0])
         counts, kind, number, wanted = self._counted(counted)
-        summing = self._lifted(launches[1])
+        summing = lifted_launch(self._unit, launches[1])
         running = read_running_sums(summing, counts, number, kind)
         if running.includes_own:
             raise SkillRefused("the running sum includes each stretch's own count")
@@ -93,7 +93,7 @@ class _Reader:
         choice, value = self._copied(packed, running, number)
         if choice.in_host_terms(HostTerms(packed.lifted)) != wanted:
             raise SkillRefused("what is copied may not be what is counted")
-        self._refuse_kept(counts, running.array)
+        refuse_kept(self._unit, self._launches, self._context, (counts, running.array))
         texts = dict(summing.arguments)
         return Compaction(
             launches=launches,
@@ -104,12 +104,6 @@ class _Reader:
             kept=packed.store.buffer.name,
             totals=tuple(texts[name] for name in running.totals),
         )
-
-    def _lifted(self, launch: LaunchSite) -> Lifted:
-        try:
-            return lift(self._unit, launch)
-        except CannotLift as refused:
-            raise SkillRefused(f"{launch.kernel}: {refused.reason}") from refused
 
     def _counted(
         self, lifted: Lifted
@@ -178,14 +172,6 @@ class _Reader:
         for load in loads(expression):
             if terms.buffer(load.buffer) in (sums, kept) or load.index != ELEMENT:
                 raise SkillRefused(f"{load.buffer!r} is read at other places than an element's own")
-
-    def _refuse_kept(self, *names: str) -> None:
-        """Decline where something else may see the counts, which are no longer stored."""
-        function = self._unit.enclosing_function(self._launches[0].node)
-        for name in names:
-            argument = name.removeprefix("host:")
-            if not is_temporary(self._unit, function, argument, self._launches, self._context):
-                raise SkillRefused(f"{argument}, the counts of stretches, may be used by others")
 
 
 def _number(axis: Axis) -> Sym:

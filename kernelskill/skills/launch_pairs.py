@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from kernelskill.algorithm.lifting import Lifted
+from kernelskill.algorithm.lifting import Lifted, lift
 from kernelskill.algorithm.lowering.text import Names
-from kernelskill.algorithm.model import Algorithm, Parameter
+from kernelskill.algorithm.model import Algorithm, CannotLift, Parameter
 from kernelskill.algorithm.renaming import bound_names, renamed
 from kernelskill.skills.transformation import SkillContext, SkillRefused
 from kernelskill.source.definitions import KernelDef
@@ -63,6 +63,18 @@ def triples_after(unit: SourceUnit, kernel: str) -> list[tuple[LaunchSite, Launc
     if not found:
         raise SkillRefused("a single launch follows its launch on the same stream, with nothing between them")
     return found
+
+
+def lifted_launch(unit: SourceUnit, launch: LaunchSite) -> Lifted:
+    """Read what a launch computes.
+
+    Raises:
+        SkillRefused: It can't be told.
+    """
+    try:
+        return lift(unit, launch)
+    except CannotLift as refused:
+        raise SkillRefused(f"{launch.kernel}: {refused.reason}") from refused
 
 
 def statement_of(launch: LaunchSite) -> Node | None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from kernelskill.schema.task import Role
 from kernelskill.skills.disjoint import source_of
 from kernelskill.skills.kernel_launches import KernelLaunch
-from kernelskill.skills.transformation import SkillContext
+from kernelskill.skills.transformation import SkillContext, SkillRefused
 from kernelskill.source.definitions import FunctionDef
 from kernelskill.source.launches import LaunchSite
 from kernelskill.source.syntax import span_of
@@ -37,6 +37,27 @@ def is_temporary(
         return uses == given
     source = argument_source(unit, function, argument, launches)
     return source == ("fresh", argument) and uses == given + _holding(argument, text)
+
+
+def refuse_kept(
+    unit: SourceUnit, launches: Sequence[LaunchSite], context: SkillContext, names: Iterable[str]
+) -> None:
+    """Decline where something else may see arrays that launches will no longer store.
+
+    Args:
+        unit: The file.
+        launches: All that use the arrays.
+        context: Knows the task.
+        names: The launcher's pointers.
+
+    Raises:
+        SkillRefused: One of them is no temporary.
+    """
+    function = unit.enclosing_function(launches[0].node)
+    for name in names:
+        argument = name.removeprefix("host:")
+        if not is_temporary(unit, function, argument, launches, context):
+            raise SkillRefused(f"{argument!r}, which is no longer stored, may be used by others")
 
 
 def argument_source(

@@ -13,12 +13,11 @@ from kernelskill.algorithm.expression import (
     loads,
     reductions,
 )
-from kernelskill.algorithm.lifting import Lifted, lift
-from kernelskill.algorithm.model import CannotLift
+from kernelskill.algorithm.lifting import Lifted
 from kernelskill.algorithm.rewriting import rebuild
 from kernelskill.algorithm.types import is_integer
-from kernelskill.skills.launch_pairs import has_plain_arguments, triples_after
-from kernelskill.skills.launch_temporaries import is_temporary
+from kernelskill.skills.launch_pairs import has_plain_arguments, lifted_launch, triples_after
+from kernelskill.skills.launch_temporaries import refuse_kept
 from kernelskill.skills.running_sums import RunningSums, is_zero, read_running_sums
 from kernelskill.skills.scan_finder import find_scans
 from kernelskill.skills.scan_points import BLOCK, ELEMENT, HostTerms, Point, points_of, summands
@@ -113,7 +112,7 @@ class _ChainReader:
         behind = HostTerms(probes.behind, probes.twins)
         self._refuse_loads(element, host, behind.buffer(sums), behind.buffer(out.store.buffer))
         running = self._scanned(behind.buffer(sums), blocks)
-        self._refuse_kept(behind.buffer(sums), running.array)
+        refuse_kept(self._unit, self._launches, self._context, (behind.buffer(sums), running.array))
         count = behind.count(out)
         local = behind.buffer(out.store.buffer)
         target = self._added(local, running, count)
@@ -227,15 +226,9 @@ class _ChainReader:
 
     # the other launches
 
-    def _lifted(self, launch: LaunchSite) -> Lifted:
-        try:
-            return lift(self._unit, launch)
-        except CannotLift as refused:
-            raise SkillRefused(f"{launch.kernel}: {refused.reason}") from refused
-
     def _scanned(self, sums: str, blocks: Expression) -> RunningSums:
         """Return the running sum of the blocks' sums that the second launch takes."""
-        found = read_running_sums(self._lifted(self._launches[1]), sums, blocks, self._scan.kind)
+        found = read_running_sums(lifted_launch(self._unit, self._launches[1]), sums, blocks, self._scan.kind)
         if found.totals:
             raise SkillRefused("the sum of all elements is stored, too")
         return found
@@ -247,7 +240,7 @@ class _ChainReader:
             Text of the array that gets the sums; empty where it is that of the results.
         """
         launch, kind = self._launches[2], self._scan.kind
-        lifted = self._lifted(launch)
+        lifted = lifted_launch(self._unit, launch)
         terms, points = HostTerms(lifted), points_of(lifted, self._scan.threads)
         refusal = SkillRefused(
             f"{launch.kernel} does more, or else, than to add each block's sum to its results"
@@ -265,18 +258,10 @@ class _ChainReader:
             raise refusal
         if terms.buffer(point.store.buffer) == out:
             return ""
-        self._refuse_kept(out)
+        refuse_kept(self._unit, self._launches, self._context, (out,))
         if lifted.algorithm.parameter(point.store.buffer).view:
             raise refusal
         return dict(lifted.arguments)[point.store.buffer]
-
-    def _refuse_kept(self, *names: str) -> None:
-        """Decline where something else may see what is no longer stored."""
-        function = self._unit.enclosing_function(self._launches[0].node)
-        for name in names:
-            argument = name.removeprefix("host:")
-            if not is_temporary(self._unit, function, argument, self._launches, self._context):
-                raise SkillRefused(f"{argument!r}, which is no longer stored, may be used by others")
 
 
 def _one_row(lifted: Lifted) -> Expression:
