@@ -135,6 +135,42 @@ def test_the_inner_path_has_no_tests() -> None:
         assert path.count(" % ") == path.count("_i % 4"), path
 
 
+def test_rows_come_by_wide_accesses() -> None:
+    text = emitted_text(inner(algorithm_of(KERNELS["edge"]), "2x4", "4x8"))
+    assert "float x_window[4][6];" in text
+    # The row above the points, those of the points, and the one below; only the points' own have ends.
+    assert text.count("*reinterpret_cast<const Pack<float, 4>*>(x_row") == 3
+    assert "x_window[r_2][0] = x_row_2[-1];" in text
+    assert "x_window[0][0]" not in text
+    assert "w % 4 == 0 && (reinterpret_cast<size_t>(x) | reinterpret_cast<size_t>(y)) % 16 == 0" in text
+    assert "x_window" not in emitted_text(inner(algorithm_of(KERNELS["edge"]), "4x1", "4x8"))
+
+
+def test_accesses_are_no_wider_than_rows_are_aligned() -> None:
+    text = emitted_text(inner(algorithm_of(KERNELS["lopsided"], "unsigned char"), "2x4", "4x8"))
+    assert "packed = *reinterpret_cast<const Pack<unsigned, 1>*>(&x_row[g_2 * 4]);" in text
+
+
+def test_conditions_on_registers_are_evaluated_without_jumps() -> None:
+    cells = f"int s = 0; {SMALL} if (a != 0 || b != 0) s += x[(i + a + h) % h * w + (j + b + w) % w];"
+    texts = [
+        emitted_text(inner(algorithm_of(f"{cells} y[p] = {value};", "unsigned char"), "4x4", "4x8"))
+        for value in ("s == 3 || s == 2 && x[p] != 0", "s == 3 || g[s] != 0", "s != 0 && 7 / s > 2")
+    ]
+    assert "(s[i_i][j_i] == 3) | ((s[i_i][j_i] == 2) & (x_window[i_i + 1][j_i + 1] != 0))" in texts[0]
+    # What reads memory, or may divide by zero, stays under its condition.
+    assert "s[i_i][j_i] == 3 || g[" in texts[1]
+    assert "s[i_i][j_i] != 0 && 7 / s[i_i][j_i] > 2" in texts[2]
+
+
+def test_lanes_share_the_points_beside_a_border() -> None:
+    text = emitted_text(inner(algorithm_of(KERNELS["guarded"]), "4x1", "4x8"))
+    assert "__ballot_sync(0xffffffffu, !inside && i_first < h && j < w)" in text
+    assert "return;" not in text, "the warp needs all its lanes"
+    with pytest.raises(IllegalMove, match="whole warps"):
+        inner(algorithm_of(KERNELS["guarded"]), "4x1", "2x8")
+
+
 BOXES = {
     "faces": "if (k == 0 || i == 0 || j == 0 || k == d - 1 || i == h - 1 || j == w - 1) y[p] = x[p];"
     " else y[p] = x[p - 1] + x[p + 1] + x[p - w] + x[p + w] + x[p - h * w] + x[p + h * w] - 6 * x[p];",
