@@ -20,7 +20,7 @@ from kernelskill.skills.launch_pairs import has_plain_arguments, lifted_launch, 
 from kernelskill.skills.launch_temporaries import refuse_kept
 from kernelskill.skills.running_sums import RunningSums, is_zero, read_running_sums
 from kernelskill.skills.scan_finder import find_scans
-from kernelskill.skills.scan_points import BLOCK, ELEMENT, HostTerms, Point, points_of, summands
+from kernelskill.skills.scan_points import BLOCK, ELEMENT, HostTerms, Point, limit_of, points_of, summands
 from kernelskill.skills.scan_probes import ELEMENTS, EXCLUSIVE, INCLUSIVE, TOTAL, ScanProbes
 from kernelskill.skills.shared_scans import Scan
 from kernelskill.skills.transformation import SkillContext, SkillRefused
@@ -174,8 +174,7 @@ class _ChainReader:
         Raises:
             SkillRefused: It is neither of the two.
         """
-        test = Binary("<", ELEMENT, out.count, "bool")
-        value, own = (_assuming(each, test, holds=True) for each in (out.store.value, element))
+        value, own = (_within(each, out.count, holds=True) for each in (out.store.value, element))
         upto, before = (Load(probes.buffer(w), ELEMENT, self._scan.kind) for w in (INCLUSIVE, EXCLUSIVE))
         if value == upto:
             return False
@@ -218,11 +217,10 @@ class _ChainReader:
 
     def _whole(self, element: Expression, count: Expression, lifted: Lifted) -> Expression:
         """Return what an element that there is adds; the others must add nothing."""
-        test = Binary("<", ELEMENT, count, "bool")
         whole = integers.multiply(_one_row(lifted), integers.constant(self._scan.threads))
-        if whole != count and not is_zero(_assuming(element, test, holds=False)):
+        if whole != count and not is_zero(_within(element, count, holds=False)):
             raise SkillRefused("threads beyond the last element may add something")
-        return _assuming(element, test, holds=True)
+        return _within(element, count, holds=True)
 
     # the other launches
 
@@ -271,6 +269,13 @@ def _one_row(lifted: Lifted) -> Expression:
     return lifted.grid[0]
 
 
-def _assuming(expression: Expression, test: Expression, *, holds: bool) -> Expression:
-    known = integers.constant(int(holds), "bool")
-    return rebuild(expression, lambda node: known if node == test else None)
+def _within(expression: Expression, count: Expression, *, holds: bool) -> Expression:
+    """Return an expression for elements below a count, or for those beyond."""
+
+    def change(node: Expression) -> Expression | None:
+        limit = limit_of(node)
+        if limit is None or limit[0] != count:
+            return None
+        return integers.constant(int(limit[1] == holds), "bool")
+
+    return rebuild(expression, change)

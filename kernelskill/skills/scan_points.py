@@ -15,6 +15,7 @@ from kernelskill.skills.transformation import SkillRefused
 
 ELEMENT, BLOCK = Sym("#element"), Sym("#block")
 """The number of an element, and that of the block of elements that it belongs to."""
+_MIRRORED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
 
 
 @dataclass(frozen=True)
@@ -91,22 +92,29 @@ def _point(
     rest = list(extra)
     for guard in store.guard:
         for part in integers.conjuncts(changed(guard)):
-            found = _limit(part)
-            if found is None or limit is not None:
+            found = limit_of(part)
+            if found is None or not found[1] or limit is not None:
                 rest.append(part)
             else:
-                limit = found
+                limit = found[0]
     index, value = changed(store.index), changed(store.value)
     kept = Store(store.buffer, index, value, kind=store.kind)
     return Point(kept, limit if limit is not None else whole, whole, tuple(rest))
 
 
-def _limit(part: Expression) -> Expression | None:
-    """Return what an element's number is below, if that is what a condition says."""
-    if not isinstance(part, Binary) or part.op not in ("<", ">"):
+def limit_of(test: Expression) -> tuple[Expression, bool] | None:
+    """Return what an element's number is compared with, and whether a test holds below it, or from it on."""
+    if not isinstance(test, Binary) or test.op not in _MIRRORED:
         return None
-    low, high = (part.left, part.right) if part.op == "<" else (part.right, part.left)
-    return high if low == ELEMENT and not high.depends_on(ELEMENT.name, BLOCK.name) else None
+    op, other = test.op, test.right
+    if test.right == ELEMENT:
+        op, other = _MIRRORED[op], test.left
+    elif test.left != ELEMENT:
+        return None
+    if other.depends_on(ELEMENT.name, BLOCK.name):
+        return None
+    limit = integers.add(other, integers.constant(1)) if op in ("<=", ">") else other
+    return limit, op in ("<", "<=")
 
 
 def _with_blocks(expression: Expression, size: int) -> Expression:

@@ -9,7 +9,7 @@ from kernelskill.algorithm.expression import Binary, Call, Cast, Expression, Loo
 from kernelskill.algorithm.lifting.coverage import reaches
 from kernelskill.algorithm.model import Axis
 from kernelskill.algorithm.rewriting import substitute
-from kernelskill.skills.scan_points import ELEMENT, HostTerms
+from kernelskill.skills.scan_points import ELEMENT, HostTerms, limit_of
 from kernelskill.skills.transformation import SkillRefused
 
 
@@ -51,11 +51,13 @@ def chosen(axis: Axis, loop: Loop, tests: list[Expression], terms: HostTerms) ->
     else:
         raise refusal
     own = [substitute(test, {loop.name: place}) for test in tests]
-    for test in [test for test in own if _limit(test) is not None]:
-        limit = _limit(test)
-        if count is not None and limit != count:
+    for test in list(own):
+        limit = limit_of(test)
+        if limit is None:
+            continue
+        if not limit[1] or count not in (None, limit[0]):
             raise refusal
-        count = limit
+        count = limit[0]
         own.remove(test)
     whole = substitute(start, {axis.name: axis.upper})
     is_linear = integers.value_of(substitute(start, {axis.name: integers.constant(0)})) == 0
@@ -65,13 +67,6 @@ def chosen(axis: Axis, loop: Loop, tests: list[Expression], terms: HostTerms) ->
     if count.depends_on(axis.name) or (count != whole and not reaches(terms.of(whole), terms.of(count))):
         raise refusal
     return Choice(tuple(own), count)
-
-
-def _limit(test: Expression) -> Expression | None:
-    if not isinstance(test, Binary) or test.op not in ("<", ">"):
-        return None
-    low, high = (test.left, test.right) if test.op == "<" else (test.right, test.left)
-    return high if low == ELEMENT and not high.depends_on(ELEMENT.name) else None
 
 
 def _end(upper: Expression, after: Expression) -> Expression | None:
