@@ -49,11 +49,11 @@ def focus_of(
     """Return the focus of a proposal.
 
     Args:
-        proposal: The change; its steps' sites begin with the kernel's name.
+        proposal: The change; its steps' sites name their kernels.
         bottlenecks: Of all kernels of the base.
         potentials: Of all profiled kernels of the base; empty where nothing is known.
     """
-    kernels = {step.site.partition("/")[0] for step in proposal.steps}
+    kernels = {kernel for step in proposal.steps for kernel in step.kernels}
     if not kernels and proposal.kernel in potentials:
         kernels = {proposal.kernel}
     if len(potentials) < 2 or not kernels:

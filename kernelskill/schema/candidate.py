@@ -117,9 +117,15 @@ class Step(Record):
     skill: str
     """Skill id, for example `memory/swap_thread_axes`."""
     site: str
-    """Key of the site as the skill names it, for example `mm_naive` or `mm_naive/loop:k`."""
+    """Key of the site as the skill names it: `mm_naive`, `mm_naive/loop:k`, `count/with:add_up/with:copy`."""
     parameters: tuple[tuple[str, str], ...] = ()
     """Parameter names and values, sorted by name; values as text."""
+
+    @property
+    def kernels(self) -> tuple[str, ...]:
+        """The kernels whose work the site is: the one that it begins with, and those that come with it."""
+        first, *rest = self.site.partition("#")[0].split("/")
+        return (first, *(part.removeprefix("with:") for part in rest if part.startswith("with:")))
 
     @property
     def label(self) -> str:

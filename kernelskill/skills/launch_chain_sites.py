@@ -25,7 +25,7 @@ def keyed(chains: Sequence[_Chain]) -> dict[str, _Chain]:
     found: dict[str, _Chain] = {}
     counts: dict[str, int] = {}
     for chain in chains:
-        key = "/".join(launch.kernel for launch in chain.launches)
+        key = "/with:".join(launch.kernel for launch in chain.launches)
         counts[key] = counts.get(key, 0) + 1
         found[key + (f"#{counts[key]}" if counts[key] > 1 else "")] = chain
     return found

@@ -164,6 +164,14 @@ def test_kernels_are_taken_in_order_of_what_can_be_won() -> None:
     assert means["a"] == pytest.approx(whole)
 
 
+def test_a_chain_of_launches_wins_what_its_kernels_do_together() -> None:
+    hot, cold = Potential(time_share=0.9, distance=1.0), Potential(time_share=0.05, distance=1.0)
+    means = means_of([of_kernel("a/with:b"), of_kernel("c")], {"a": cold, "b": hot, "c": cold})
+    assert means["a"] > 10 * means["c"]
+    assert step(site="a/with:b/with:c#2").kernels == ("a", "b", "c")
+    assert step(site="a/loop:i").kernels == ("a",)
+
+
 def test_no_gain_is_expected_beyond_the_roof_and_a_loss_is_shared_too() -> None:
     potentials = {"a": Potential(time_share=0.5, distance=0.2), "b": Potential(time_share=0.5, distance=1.0)}
     far, loss = of_kernel("a", prior=20.0), of_kernel("b", prior=-1.0)
