@@ -68,7 +68,10 @@ class Site:
     """A place where a skill applies."""
 
     key: str
-    """Stable name: kernel name, then a path such as `/loop:k` or `/param:x`; survives other edits."""
+    """Stable name: kernel name, then a path such as `/loop:k` or `/param:x`; survives other edits.
+
+    Where it takes up what other kernels do, `/with:` and their names follow.
+    """
     kernel: str
     reason: str
     """Why it applies here, one sentence."""
