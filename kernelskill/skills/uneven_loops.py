@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from kernelskill.skills.coverage import Cover
 from kernelskill.skills.element_loop import read_elements
+from kernelskill.skills.expression_types import PURE_FUNCTIONS, called_name
 from kernelskill.skills.global_index import Guard, joined_tests, read_guarded
 from kernelskill.skills.kernel_launches import KernelLaunch
 from kernelskill.skills.plain_code import refuse_unclear
@@ -15,7 +16,7 @@ from kernelskill.source.accesses import AccessMode, find_accesses
 from kernelskill.source.definitions import KernelDef
 from kernelskill.source.influence import influences
 from kernelskill.source.loops import Loop, LoopKind, find_loops
-from kernelskill.source.scopes import LOOPS, flow_of
+from kernelskill.source.scopes import LOOPS, Flow, flow_of
 from kernelskill.source.syntax import Node, Span, ancestors, named, walk
 from kernelskill.source.unit import SourceUnit
 
@@ -113,12 +114,32 @@ def _uneven_loop(unit: SourceUnit, kernel: KernelDef, work: tuple[Node, ...]) ->
 
 
 def _is_uneven(unit: SourceUnit, kernel: KernelDef, loop: Loop) -> bool:
-    """Whether what ends a loop depends on the thread, or on what is loaded for it."""
+    """Whether loops of neighbouring threads end after numbers of turns that have little to do with one another.
+
+    A loop that counts between bounds made of the thread's index alone is about as long for the next thread.
+    """
     flow = flow_of(unit, kernel)
-    return any(
-        _THREAD in influences(flow, condition, unit.syntax, condition)
-        for condition in ending_conditions(loop)
-    )
+    conditions = list(ending_conditions(loop))
+    if loop.is_counted and len(conditions) == 1:
+        parts = [part for part in (loop.start, loop.bound, loop.step) if part is not None]
+        if not any(_is_loaded(flow, part, set()) for part in parts):
+            return False
+    return any(_THREAD in influences(flow, condition, unit.syntax, condition) for condition in conditions)
+
+
+def _is_loaded(flow: Flow, node: Node, seen: set[int]) -> bool:
+    """Whether a value may come from memory, by whatever way."""
+    for entry in walk(node):
+        if entry.type in ("subscript_expression", "pointer_expression"):
+            return True
+        if entry.type == "call_expression" and called_name(flow.unit, entry) not in PURE_FUNCTIONS:
+            return True
+        declared = flow.resolve(entry) if entry.type == "identifier" else None
+        if declared is not None and id(declared) not in seen:
+            seen.add(id(declared))
+            if any(_is_loaded(flow, write.node, seen) for write in flow.writes_to(declared)):
+                return True
+    return False
 
 
 def ending_conditions(loop: Loop) -> Iterator[Node]:

@@ -80,7 +80,8 @@ __global__ void k(const T* x, T* out, int n)
         return;
     T sum = 0;
     const T *own = x + row;
-    for (int at = (row * 7) % 13; at < (int)(row % 29); ++at)
+    const int end = (int)(own[1] * own[1] * 2);
+    for (int at = (row * 7) % 13; at < end; ++at)
         sum += own[at];
     out[row] = sum;
 }

@@ -92,6 +92,7 @@ def test_variables_that_end_before_the_loop_stay_inside() -> None:
     ("body", "reason"),
     [
         (GUARD + "float v = in[i];\nfor (int j = 0; j < n; ++j) v *= 0.5f;\n" + STORE, "depends on the element"),
+        (GUARD + "for (int j = SIZE * i; j < min(n, SIZE * i + SIZE); ++j) out[j] = 1;", "depends on the element"),
         (GUARD + "float v = in[i] * 2;\n" + STORE, "depends on the element"),
         (GUARD + LOOP + "for (int j = 0; j < n; ++j) v += in[j];\n" + STORE, "another loop"),
         (GUARD + LOOP + "while (v < 7) v += 1;\n" + STORE, "another loop"),
@@ -117,7 +118,7 @@ def test_variables_that_end_before_the_loop_stay_inside() -> None:
     ],
 )  # fmt: skip
 def test_what_is_declined(body: str, reason: str) -> None:
-    assert reason in refusals(SKILL, source(body))[0]
+    assert reason in refusals(SKILL, source(body, "constexpr int SIZE = 4;\n"))[0]
 
 
 def test_macros_that_use_variables_unseen_are_declined() -> None:
