@@ -41,6 +41,7 @@ from kernelskill.tasks.load import LoadedTask, load_task
 
 CORE = Path(__file__).resolve().parents[1] / "core"
 TASKS = ("vector_add", "softmax", "matmul")
+DEPTHS: tuple[Depth, ...] = ("cheap", "search")
 POINTS = 64
 LOAD_INLINE = """
 import sys, time
@@ -80,6 +81,9 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--device", default="auto", help="auto, cuda:N or emulated[:GPU]")
     parser.add_argument("--task", action="append", help=f"a core task; by default {', '.join(TASKS)}")
     parser.add_argument("--candidates", type=int, default=20, help="of each task and stage")
+    parser.add_argument(
+        "--depth", action="append", choices=DEPTHS, help="the stage, by default both; may be given again"
+    )
     parser.add_argument("--no-torch", action="store_true", help="leave load_inline out")
     parser.add_argument("--torch-candidates", type=int, default=2, help="built by load_inline, of each task")
     parser.add_argument("--out", type=Path, help="the JSON file to write")
@@ -99,7 +103,9 @@ def _task(name: str, folder: Path, chosen: argparse.Namespace, record: dict[str,
         record["conditions"] = evaluator.conditions().model_dump(mode="json")
         found: dict[str, Any] = {}
         candidates = list(islice(_candidates(loaded), 2 * chosen.candidates))
-        for depth, part in (("cheap", candidates[::2]), ("search", candidates[1::2])):
+        for depth, part in zip(DEPTHS, (candidates[::2], candidates[1::2]), strict=True):
+            if chosen.depth and depth not in chosen.depth:
+                continue
             requests = [_request(loaded, evaluator, each, pool, depth) for each in part]
             found[depth] = _rate(name, depth, evaluator, requests)
     if not chosen.no_torch:

@@ -27,7 +27,9 @@ class WantedPromise:
     def __str__(self) -> str:
         """Return one sentence for a user."""
         count = f"{len(self.skills)} skill{'' if len(self.skills) == 1 else 's'}"
-        return f'{count} declined for want of PROMISE = {{"{self.promise.value}"}} ({_MEANINGS[self.promise]})'
+        return (
+            f'{count} declined for want of PROMISE = {{"{self.promise.value}"}} ({_MEANINGS[self.promise]})'
+        )
 
 
 def wanted_promises(refusals: Sequence[Refusal]) -> tuple[WantedPromise, ...]:
@@ -49,5 +51,7 @@ def section(refusals: Sequence[Refusal]) -> str:
     ]
     if not lines:
         return ""
-    intro = "Nothing is assumed that the test does not promise. If it holds for every caller, say so in the test:"
+    intro = (
+        "Nothing is assumed that the test does not promise. If it holds for every caller, say so in the test:"
+    )
     return f"## What a promise would open\n\n{intro}\n\n" + "\n".join(lines)
