@@ -108,13 +108,16 @@ def part_declarations(
 
 
 def _is_compile_time(unit: SourceUnit, kernel: KernelDef, variable: VariableDef) -> bool:
-    """Whether a variable is a constant that array sizes may be made of."""
+    """Whether a variable is a constant, such as array sizes may be made of, that is the same for every element."""
     head = unit.text_of(Span(variable.span.start, variable.name_span.start))
+    if "constexpr" in head.split():
+        return True
+    value = variable.initialiser
+    if value is None or not variable.is_const or variable.pointer_depth or variable.is_reference:
+        return False
     known = local_constants(kernel, unit.syntax)
-    number = variable.is_const and not variable.pointer_depth
-    return "constexpr" in head.split() or (
-        number and unit.constants.value(variable.initialiser, known) is not None
-    )
+    names = any(entry.type in ("identifier", "call_expression") for entry in walk(value))
+    return not names or unit.constants.value(value, known) is not None
 
 
 def _refuse_sizes(unit: SourceUnit, kernel: KernelDef, variable: VariableDef) -> None:

@@ -88,6 +88,14 @@ def test_variables_that_end_before_the_loop_stay_inside() -> None:
     assert "+ v = w[0] * w[1];" in added
 
 
+def test_constants_are_the_same_for_every_element() -> None:
+    constants = "const float w[2] = {1, 0.5f};\nconst int last = 1;\nconst float least = 1e-3f;\n"
+    text = source(GUARD + constants + "float v = in[i];\nwhile (v > least) v *= w[last];\n" + STORE)
+    changed = changed_lines(SKILL, text)
+    assert not [line for line in changed if "const float w" in line or "last =" in line or "least =" in line]
+    assert "+ v = in[i];" in changed
+
+
 @pytest.mark.parametrize(
     ("body", "reason"),
     [
