@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from kernelskill.algorithm.access import footprint
 from kernelskill.algorithm.expression import loads
+from kernelskill.algorithm.lowering.loop_heads import is_short
 from kernelskill.algorithm.lowering.staging import inner_loops
 from kernelskill.algorithm.model import Algorithm, IllegalMove
 from kernelskill.algorithm.moves.plan import (
@@ -89,7 +90,10 @@ def _overlaps_along(algorithm: Algorithm, axis: str) -> bool:
 def _are_neighbours(algorithm: Algorithm, columns: int) -> bool:
     """Whether a thread's columns lie side by side: as parts of a word, or as whole accesses of 16 bytes.
 
-    Between the two, threads side by side that read single elements read whole words together.
+    Between the two, and in windows whose size is not known, threads side by side that read single elements read
+    whole words together.
     """
     size = size_of(algorithm.stores[0].kind)
-    return size == 1 or columns * size <= 4 or columns * size % 16 == 0
+    if size == 1 or columns * size <= 4:
+        return True
+    return columns * size % 16 == 0 and all(is_short(loop) for loop in inner_loops(algorithm).values())
