@@ -40,10 +40,11 @@ class _Names:
     done: str
     idle: str
     turn: str
+    begun: str
 
     @staticmethod
     def fresh(unit: SourceUnit, context: SkillContext) -> _Names:
-        wanted = ("first", "rest", "count", "taken", "lanes_below", "own", "done", "idle", "turn")
+        wanted = ("first", "rest", "count", "taken", "lanes_below", "own", "done", "idle", "turn", "begun")
         return _Names(*(fresh_name(unit, context, name) for name in wanted))
 
 
@@ -142,6 +143,7 @@ def _moved(text: str, steps: int) -> str:
 def _parts(unit: SourceUnit, kernel: KernelDef, found: UnevenKernel, names: _Names) -> _Parts:
     loop, guard = found.loop, found.guard
     update = loop.node.child_by_field_name("update")
+    step = f", {unit.text_of(update)}" if update is not None else ""
     start = loop.node.child_by_field_name("initializer") if loop.kind is LoopKind.FOR else None
     inner: list[Replacement] = [
         (guard.index.node, f"({guard.variable.base_type})({names.first} + {names.own})")
@@ -153,11 +155,17 @@ def _parts(unit: SourceUnit, kernel: KernelDef, found: UnevenKernel, names: _Nam
         own = [entry for entry in parted.replacements if span_of(entry[0]) == span_of(start)]
         text = str(own[0][1]) if own else unit.text_of(start).rstrip("; ") + ";"
         before.append(text)
+    if loop.kind is LoopKind.DO:
+        parted.lines.append(
+            f"bool {names.begun};  // whether the element has had its first turn, which has no test"
+        )
+        before.append(f"{names.begun} = false;")
+        step = f", {names.begun} = true"
     return _Parts(
         declared=parted.lines,
         first="\n".join(text for text in before if text.strip()),
-        condition=_condition(unit, loop.node),
-        step=f", {unit.text_of(update)}" if update is not None else "",
+        condition=_condition(unit, found, names),
+        step=step,
         body=_body(unit, found),
         pragma=_pragma(unit, found),
         last=_outdented(unit, found, pieces[-1], []),
@@ -257,16 +265,19 @@ def _pragma(unit: SourceUnit, found: UnevenKernel) -> str:
     return f"#pragma unroll {_COPIES}" if loop.is_innermost and statements <= _SHORT else ""
 
 
-def _condition(unit: SourceUnit, loop: Node) -> str:
-    condition = loop.child_by_field_name("condition")
+def _condition(unit: SourceUnit, found: UnevenKernel, names: _Names) -> str:
+    """Return the condition of the loop behind `&&`; empty where it always holds."""
+    condition = found.loop.node.child_by_field_name("condition")
     if condition is None:
         return ""
-    inner = strip_parentheses(condition) if loop.type == "while_statement" else condition
+    inner = condition if found.loop.kind is LoopKind.FOR else strip_parentheses(condition)
     text = unit.text_of(inner)
     is_or = inner.type == "binary_expression" and unit.operator(inner) == "||"
     if text in ("true", "1"):
         return ""
-    return f" && ({text})" if is_or or inner.type in _LOOSE else f" && {text}"
+    if is_or or inner.type in _LOOSE:
+        text = f"({text})"
+    return f" && (!{names.begun} || {text})" if found.loop.kind is LoopKind.DO else f" && {text}"
 
 
 def _body(unit: SourceUnit, found: UnevenKernel) -> str:
@@ -275,9 +286,11 @@ def _body(unit: SourceUnit, found: UnevenKernel) -> str:
     condition = loop.node.child_by_field_name("condition")
     if loop.kind is LoopKind.WHILE and condition is not None:
         end = condition.end_byte
+    elif loop.kind is LoopKind.DO:
+        end = loop.node.children[0].end_byte
     else:
         end = max(child.end_byte for child in loop.node.children if child.type == ")")
-    text = unit.text_of(Span(end, loop.span.end))
+    text = unit.text_of(Span(end, loop.body_span.end))
     own = unit.indent_of(loop.node)
     first, *rest = text.split("\n")
     return "\n".join([first, *(line.removeprefix(own) for line in rest)])

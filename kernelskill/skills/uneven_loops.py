@@ -105,8 +105,8 @@ def _uneven_loop(unit: SourceUnit, kernel: KernelDef, work: tuple[Node, ...]) ->
                 continue
             if other.trip_count is None or other.trip_count > _SHORT:
                 raise SkillRefused(f"another loop, on line {other.line}, would run for a few lanes at a time")
-    if loop.kind not in (LoopKind.FOR, LoopKind.WHILE):
-        raise SkillRefused(f"the loop on line {loop.line} is neither a for loop nor a while loop")
+    if loop.kind is LoopKind.RANGE:
+        raise SkillRefused(f"the loop on line {loop.line} walks over a range")
     condition = loop.node.child_by_field_name("condition")
     if condition is not None and any(node.type == "declaration" for node in walk(condition)):
         raise SkillRefused(f"the loop on line {loop.line} declares a variable in its condition")

@@ -123,7 +123,24 @@ __global__ void k(const int* in, int* out, int n)
     atomicAdd(&out[i % 3], found);
 }
 """ + launcher("int", "int", 64)
+AFTER = """
+__global__ void k(const float* in, float* out, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    float position = in[i], step;
+    int hits = 0;
+    do {
+        step = position * 0.25f;
+        if (hits++ == 3) continue;
+        if (hits > 40) break;
+        position -= step + 0.001f;
+    } while (position > 0.01f || hits < i % 5);
+    out[i] = position + hits;
+}
+""" + launcher("float", "float")
 SPELLINGS = (
+    UnevenText("after", AFTER),
     UnevenText("collatz", COLLATZ, "unsigned", "int"),
     UnevenText("escape", ESCAPE, "float", "int"),
     UnevenText("rows", ROWS, "double", "double"),

@@ -105,7 +105,6 @@ def test_constants_are_the_same_for_every_element() -> None:
         (GUARD + LOOP + "for (int j = 0; j < n; ++j) v += in[j];\n" + STORE, "another loop"),
         (GUARD + LOOP + "while (v < 7) v += 1;\n" + STORE, "another loop"),
         (GUARD + "if (in[i] > 9) { while (in[i] > out[i]) out[i] += 1; }", "depends on the element"),
-        (GUARD + "float v = in[i];\ndo v *= 0.5f; while (v > 1);\n" + STORE, "neither a for loop"),
         (GUARD + "if (in[i] < 0) return;\n" + LOOP + STORE, "returns"),
         (GUARD + "float v = in[i];\nwhile (v > 1) { v *= 0.5f; if (v == 3) return; }\n" + STORE, "returns"),
         (INDEX + "if (i >= n || in[i] < 0) return;\n" + LOOP + STORE, "more than its index"),
