@@ -102,7 +102,7 @@ def refilled_text(
     placed = "\n".join(
         f"{indent}{line}" if line.strip() and not line.startswith("#") else line for line in text
     )
-    return found.turn, placed.removeprefix(indent)
+    return _whole(unit, found), placed.removeprefix(indent)
 
 
 def _bound(unit: SourceUnit, guard: Guard) -> str:
@@ -154,7 +154,7 @@ def _parts(unit: SourceUnit, kernel: KernelDef, found: UnevenKernel, names: _Nam
     if start is not None:
         own = [entry for entry in parted.replacements if span_of(entry[0]) == span_of(start)]
         text = str(own[0][1]) if own else unit.text_of(start).rstrip("; ") + ";"
-        before.append(text)
+        before += [line.strip() for line in text.split("\n")]
     if loop.kind is LoopKind.DO:
         parted.lines.append(
             f"bool {names.begun};  // whether the element has had its first turn, which has no test"
@@ -210,13 +210,23 @@ def _pieces(unit: SourceUnit, found: UnevenKernel) -> list[Span]:
     first = found.guard.variable.span.start
     if not found.is_wrapped:
         pieces = [Span(first, found.test.start_byte), Span(found.test.end_byte, opening)]
-        return [*pieces, Span(loop.span.end, found.turn.end)]
+        return [*pieces, Span(loop.span.end, _whole(unit, found).end)]
     body = found.test.child_by_field_name("consequence")
     assert body is not None
     if body.type != "compound_statement":
         return [Span(first, found.test.start_byte), Span(loop.span.end, loop.span.end)]
     pieces = [Span(first, found.test.start_byte), Span(body.start_byte + 1, opening)]
     return [*pieces, Span(loop.span.end, body.end_byte - 1)]
+
+
+def _whole(unit: SourceUnit, found: UnevenKernel) -> Span:
+    """Return the range that changes: a comment behind the last statement goes with it."""
+    turn = found.turn
+    if found.is_wrapped or not found.after:
+        return turn
+    line = unit.syntax.line_span(unit.line_of(turn.end - 1))
+    is_comment = unit.text_of(Span(turn.end, line.end)).strip().startswith("//")
+    return Span(turn.start, line.end if is_comment else turn.end)
 
 
 def _outdented(
@@ -231,7 +241,7 @@ def _outdented(
         for line in text.split("\n")
         if line.replace(gone, "").strip() or gone not in line
     ]
-    return "\n".join(_without_indent(unit, found, piece, lines)).strip("\n")
+    return "\n".join(line.rstrip() for line in _without_indent(unit, found, piece, lines)).strip("\n")
 
 
 def _closed_up(line: str, gone: str) -> str:
