@@ -119,7 +119,7 @@ class BlockPoints:
             )
         else:
             offered = (
-                Option("points", ("8x8", "4x4", "8x4", "4x8"), "points of a thread: rows x columns"),
+                Option("points", ("8x8", "8x16", "4x4", "8x4", "4x8"), "points of a thread: rows x columns"),
                 Option("threads", ("16x16", "8x16", "16x8", "8x8"), "threads of a block: rows x columns"),
                 Option("depth", ("8", "16", "32"), "steps staged together"),
             )

@@ -13,18 +13,21 @@ from kernelskill.backends.emulated.results import Results
 SAMPLED_BLOCKS = 5
 _FULL_THREADS = 1 << 18
 """A plan of several launches with no more threads than this is run in full, so that later launches see real data."""
+_PLACE = 0.382
+"""Where in its part a sampled block lies: the golden section is far from every simple fraction."""
 _INSTANCES = 2
 """Launches of one kernel and shape that are traced; more of them count as their mean."""
 
 
 def choose_blocks(total: int, count: int = SAMPLED_BLOCKS) -> list[int]:
-    """Return blocks spread over a grid, each from the middle of a part of equal size for which it stands.
+    """Return blocks spread over a grid, each from the inside of a part of equal size for which it stands.
 
-    The first and the last blocks are rarely like others: they lie at borders, and the last ones may lack work.
+    The first and the last blocks are rarely like others: they lie at borders, and the last ones may lack work. So do
+    the middles of grids that a power of two divides into rows: there a row begins.
     """
     if total <= count:
         return list(range(total))
-    return [(2 * n + 1) * total // (2 * count) for n in range(count)]
+    return [int((n + _PLACE) * total / count) for n in range(count)]
 
 
 class Sampler:
