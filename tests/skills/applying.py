@@ -13,6 +13,16 @@ from tests.skills.contexts import context_for
 LIBRARY = SkillLibrary.load([data_folder("skills")])
 
 
+def rewritten(skill: str, source: str, **points: tuple[str, ...]) -> list[str]:
+    """Return what a skill makes of a text whose launcher is `f`, at several points: the values of each parameter in turn."""
+    candidate, context = Candidate.of("k.cu", {"k.cu": source}), context_for("f")
+    found, refused = find_steps(candidate, LIBRARY.get(skill), LIBRARY, context)
+    assert found, [refusal.reason for refusal in refused]
+    steps = {tuple(dict(entry.step.parameters)[name] for name in points): entry.step for entry in found}
+    wanted = zip(*points.values(), strict=True)
+    return [apply_step(candidate, steps[point], LIBRARY, context).candidate.source for point in wanted]
+
+
 def changed_lines(skill: str, source: str, *promises: Promise, at: int = 0, **parameters: str) -> list[str]:
     """Return the lines, without indentation, that one step takes away (`-`) and puts in (`+`).
 

@@ -11,16 +11,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kernelskill.schema.candidate import Candidate
-from kernelskill.skills.apply import apply_step, find_steps
 from tests.cpu_program import printed
-from tests.skills.applying import LIBRARY
+from tests.skills.applying import rewritten
 from tests.skills.compaction_spellings import SPELLINGS, CompactionText
-from tests.skills.contexts import context_for
 from tests.skills.test_equivalence import HERE, serial
 
 SKILL = "parallelism/single_pass_compaction"
-POINTS = (("4", "128"), ("16", "256"), ("8", "512"))
+POINTS = {"items": ("4", "16", "8"), "threads": ("128", "256", "512")}
 SIZES = (1, 63, 64, 1000, 4096, 9001)
 LENGTH = 9216
 DRIVER = """
@@ -43,19 +40,10 @@ int main() {
 """
 
 
-def rewritten(spelling: CompactionText) -> list[str]:
-    """Return what the skill makes of a spelling, at some points."""
-    candidate, context = Candidate.of("k.cu", {"k.cu": spelling.source}), context_for("f")
-    found, refusals = find_steps(candidate, LIBRARY.get(SKILL), LIBRARY, context)
-    assert found, [refusal.reason for refusal in refusals]
-    steps = {(dict(e.step.parameters)["items"], dict(e.step.parameters)["threads"]): e.step for e in found}
-    return [apply_step(candidate, steps[point], LIBRARY, context).candidate.source for point in POINTS]
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("spelling", SPELLINGS, ids=lambda spelling: spelling.name)
 def test_compactions_keep_their_results(spelling: CompactionText, tmp_path: Path) -> None:
-    sources = [spelling.source, *rewritten(spelling)]
+    sources = [spelling.source, *rewritten(SKILL, spelling.source, **POINTS)]
     names = [f"v{index}" for index in range(len(sources))]
     text = '#include "cpu.hpp"\n'
     for source, name in zip(sources, names, strict=True):
@@ -68,6 +56,6 @@ def test_compactions_keep_their_results(spelling: CompactionText, tmp_path: Path
     if "__restrict__" in spelling.source:
         text = text.replace("{0, 1, -1}", "{0, 1}")
     rows = np.frombuffer(printed(tmp_path, text, HERE), dtype=np.uint8).reshape(len(sources), -1)
-    for point, row in zip(POINTS, rows[1:], strict=True):
+    for point, row in zip(zip(*POINTS.values(), strict=True), rows[1:], strict=True):
         different = np.flatnonzero(row != rows[0])
         assert not different.size, f"{point}: {different.size} bytes, first at {different[0]}"

@@ -10,16 +10,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kernelskill.schema.candidate import Candidate
-from kernelskill.skills.apply import apply_step, find_steps
 from tests.cpu_program import printed
-from tests.skills.applying import LIBRARY
-from tests.skills.contexts import context_for
+from tests.skills.applying import rewritten
 from tests.skills.prefix_sum_spellings import SPELLINGS, PrefixSum
 from tests.skills.test_equivalence import HERE, serial
 
 INTEGERS, FLOATS = "parallelism/single_pass_scan", "parallelism/single_pass_scan_of_floats"
-POINTS = (("4", "128"), ("16", "256"), ("32", "512"))
+POINTS = {"items": ("4", "16", "32"), "threads": ("128", "256", "512")}
 SIZES = (1, 127, 128, 1000, 4096, 4097, 9001)
 LENGTH = 9216
 DRIVER = """
@@ -47,20 +44,11 @@ TYPES = {
 }
 
 
-def rewritten(spelling: PrefixSum) -> list[str]:
-    """Return what the skill makes of a spelling, at some points."""
-    candidate, context = Candidate.of("k.cu", {"k.cu": spelling.source}), context_for("f")
-    skill = FLOATS if spelling.kind in ("float", "double") else INTEGERS
-    found, refusals = find_steps(candidate, LIBRARY.get(skill), LIBRARY, context)
-    assert found, [refusal.reason for refusal in refusals]
-    steps = {(dict(e.step.parameters)["items"], dict(e.step.parameters)["threads"]): e.step for e in found}
-    return [apply_step(candidate, steps[point], LIBRARY, context).candidate.source for point in POINTS]
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("spelling", SPELLINGS, ids=lambda spelling: spelling.name)
 def test_prefix_sums_keep_their_results(spelling: PrefixSum, tmp_path: Path) -> None:
-    sources = [spelling.source, *rewritten(spelling)]
+    skill = FLOATS if spelling.kind in ("float", "double") else INTEGERS
+    sources = [spelling.source, *rewritten(skill, spelling.source, **POINTS)]
     names = [f"v{index}" for index in range(len(sources))]
     text = '#include "cpu.hpp"\n'
     for source, name in zip(sources, names, strict=True):
@@ -72,7 +60,7 @@ def test_prefix_sums_keep_their_results(spelling: PrefixSum, tmp_path: Path) -> 
         "offsets": "0, 1, -3" if spelling.takes_overlaps else "0, 1",
     }
     rows = np.frombuffer(printed(tmp_path, text, HERE), dtype=TYPES[spelling.kind]).reshape(len(sources), -1)
-    for point, row in zip(POINTS, rows[1:], strict=True):
+    for point, row in zip(zip(*POINTS.values(), strict=True), rows[1:], strict=True):
         if spelling.kind in ("float", "double"):
             np.testing.assert_allclose(row, rows[0], rtol=1e-5, atol=0.5, err_msg=str(point))
         else:

@@ -10,16 +10,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kernelskill.schema.candidate import Candidate
-from kernelskill.skills.apply import apply_step, find_steps
 from tests.cpu_program import printed
-from tests.skills.applying import LIBRARY
-from tests.skills.contexts import context_for
+from tests.skills.applying import rewritten
 from tests.skills.test_equivalence import HERE, serial
 from tests.skills.uneven_spellings import SPELLINGS, UnevenText
 
 SKILL = "parallelism/refill_lanes"
-POINTS = (("8", "8"), ("32", "32"), ("16", "64"))
+POINTS = {"work": ("8", "32", "16"), "turns": ("8", "32", "64")}
 SIZES = (0, 1, 31, 33, 256, 1000, 2051)
 LENGTH = 2112
 DRIVER = """
@@ -40,19 +37,10 @@ int main() {
 """
 
 
-def rewritten(spelling: UnevenText) -> list[str]:
-    """Return what the skill makes of a spelling, at some points."""
-    candidate, context = Candidate.of("k.cu", {"k.cu": spelling.source}), context_for("f")
-    found, refusals = find_steps(candidate, LIBRARY.get(SKILL), LIBRARY, context)
-    assert found, [refusal.reason for refusal in refusals]
-    steps = {(dict(e.step.parameters)["work"], dict(e.step.parameters)["turns"]): e.step for e in found}
-    return [apply_step(candidate, steps[point], LIBRARY, context).candidate.source for point in POINTS]
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("spelling", SPELLINGS, ids=lambda spelling: spelling.name)
 def test_lanes_that_take_the_next_element_keep_the_results(spelling: UnevenText, tmp_path: Path) -> None:
-    sources = [spelling.source, *rewritten(spelling)]
+    sources = [spelling.source, *rewritten(SKILL, spelling.source, **POINTS)]
     names = [f"v{index}" for index in range(len(sources))]
     text = '#include "cpu.hpp"\n' + "".join(map(serial, sources, names))
     text += f"typedef {spelling.kind} T;\ntypedef {spelling.result} R;\n" + DRIVER % {
@@ -62,6 +50,6 @@ def test_lanes_that_take_the_next_element_keep_the_results(spelling: UnevenText,
     }
     rows = np.frombuffer(printed(tmp_path, text, HERE), dtype=np.uint8).reshape(len(sources), -1)
     assert rows[0].any()
-    for point, row in zip(POINTS, rows[1:], strict=True):
+    for point, row in zip(zip(*POINTS.values(), strict=True), rows[1:], strict=True):
         different = np.flatnonzero(row != rows[0])
         assert not different.size, f"{point}: {different.size} bytes, first at {different[0]}"
