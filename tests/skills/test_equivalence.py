@@ -40,6 +40,8 @@ SIZES = ((1, 1), (1, 20), (7, 5), (33, 20), (64, 64), (5, 64), (64, 3), (2, 4), 
 FLOATS = 1 << 14
 INTEGERS = "// All results are integers."
 UNORDERED = "// Sums by atomics come in any order."
+DYNAMIC = "extern __shared__"
+"""Memory that only the launch gives; what stands in for a GPU here has none."""
 _TOGETHER = re.compile(r"\b(__sync|__shfl|__ballot|__match|__any_sync|__activemask)")
 DRIVER = """
 typedef void (*Launcher)(const float*, const float*, float*, int, int);
@@ -181,9 +183,12 @@ def chain(
             continue
         found = steps[rng.integers(len(steps))]
         try:
-            candidate = apply_step(candidate, found.step, LIBRARY, context).candidate
+            result = apply_step(candidate, found.step, LIBRARY, context).candidate
         except SkillRefused:
             continue
+        if DYNAMIC in result.source:
+            continue
+        candidate = result
         taken.append(found)
     return taken, candidate
 
