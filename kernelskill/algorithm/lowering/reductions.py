@@ -139,9 +139,9 @@ class _Group:
                 self._declare_one(member, state_name(self._context, member, number), state.type, initial)
             return
         self._declare_one(member, member.name + member.subscript, reduction.kind, self._start(reduction))
-        if self._context.shares_loops and has_start(reduction) and not member.dims:
+        if self._context.shares_loops and has_start(reduction):
             # Read before any lane writes: the start may be the element that the first lane stores to.
-            start = self._context.names.fresh("start")
+            start = self._context.names.fresh("start") + member.subscript
             self._declare_one(member, start, reduction.kind, reduction.initial)
             self._starts[member.name] = start
 
@@ -164,11 +164,14 @@ class _Group:
         if is_zero(initial):
             context.out.line(f"{type_name} {name}{sizes} = {{}};")
             return
-        context.out.line(f"{type_name} {name}{sizes};")
-        with context.over_points(member.dims, [initial]):
-            certain = unheld_loads(context, [initial])
-            with guarded(context, member.dims if certain else (), bool(certain), [initial]):
-                context.out.line(f"{text} = {context.show(initial)};")
+        certain = unheld_loads(context, [initial])
+        # Lanes combine the values of all points, those out of range among them.
+        context.out.line(f"{type_name} {name}{sizes}{' = {}' if certain and context.shares_loops else ''};")
+        with (
+            context.over_points(member.dims, [initial]),
+            guarded(context, member.dims if certain else (), bool(certain), [initial]),
+        ):
+            context.out.line(f"{text} = {context.show(initial)};")
 
     # loops
 
