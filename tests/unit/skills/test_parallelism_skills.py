@@ -141,7 +141,9 @@ def test_launch_bounds_declines() -> None:
 def test_launch_bounds_that_name_no_blocks_get_some() -> None:
     text = source(LINEAR, "k<<<n, B>>>(x, y, n, m);", "constexpr int B = 64;\n")
     text = text.replace("void k(", "void __launch_bounds__(B) k(")
-    assert changed_lines(BOUNDS, text, blocks="4")[1].startswith("+ __global__ void __launch_bounds__(B, 4) k(")
+    assert changed_lines(BOUNDS, text, blocks="4")[1].startswith(
+        "+ __global__ void __launch_bounds__(B, 4) k("
+    )
 
 
 @pytest.mark.parametrize(
