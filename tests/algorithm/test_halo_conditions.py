@@ -15,6 +15,7 @@ from kernelskill.algorithm.schedule import Schedule
 from kernelskill.source.unit import SourceUnit
 from tests.algorithm import cpu
 from tests.algorithm.emission import differences, emitted_text, expected
+from tests.unit.algorithm.lifting_samples import box
 
 CROSS = "x[(i - 1) * w + j] + x[(i + 1) * w + j] + x[i * w + j - 1] + x[i * w + j + 1]"
 RING = f"{CROSS} - x[(i - 1) * w + j - 1] - x[(i + 1) * w + j + 1] - x[(i - 1) * w + j + 1] - x[(i + 1) * w + j - 1]"
@@ -57,20 +58,10 @@ if (i == 0 || j == 0 || k == 0 || i == w - 1 || j == h - 1 || k == d - 1) y[p] =
 else y[p] = x[p - 1] + x[p + 1] + x[p - w] + x[p + w] + x[p - plane] + x[p + plane];"""
 
 
-def box_algorithm(body: str) -> Algorithm:
-    parameters = "const float* x, float* y, int d, int h, int w"
-    text = (
-        f"__global__ void k({parameters}) {{ {body} }}\n"
-        f'extern "C" void f({parameters}) {{ k<<<dim3((w + 31) / 32, h, d), 32>>>(x, y, d, h, w); }}\n'
-    )
-    unit = SourceUnit.parse(text)
-    return lift_kernel(unit, unit.kernels[0]).algorithm
-
-
 @pytest.mark.slow
 def test_planes(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
-    algorithm = box_algorithm(HEAT)
+    algorithm = box(HEAT, "dim3((w + 31) / 32, h, d), 32")
     sources, wanted, calls = {}, [], []
     for planes in ("1", "2", "4"):
         values = {"points": "1x1", "threads": "4x8", "planes": planes}

@@ -17,6 +17,7 @@ from kernelskill.algorithm.schedule import Schedule
 from kernelskill.source.unit import SourceUnit
 from tests.algorithm import cpu
 from tests.algorithm.emission import differences, emitted_text, expected
+from tests.unit.algorithm.lifting_samples import box
 
 WINDOW = "for (int a = 0; a < 2 * r + 1; ++a) for (int b = 0; b < 2 * r + 1; ++b)"
 SMALL = "for (int a = -1; a <= 1; ++a) for (int b = -1; b <= 1; ++b)"
@@ -179,15 +180,12 @@ BOXES = {
 }
 
 
+POINT = "int j = blockIdx.x * blockDim.x + threadIdx.x, i = blockIdx.y * blockDim.y + threadIdx.y, k = blockIdx.z;"
+IN_BOX = f"{POINT} if (i >= h || j >= w) return; int p = (k * h + i) * w + j;"
+
+
 def box_algorithm(body: str) -> Algorithm:
-    parameters = "const float* x, float* y, int d, int h, int w"
-    point = "int j = blockIdx.x * blockDim.x + threadIdx.x, i = blockIdx.y * blockDim.y + threadIdx.y, k = blockIdx.z;"
-    text = (
-        f"__global__ void k3({parameters}) {{ {point} if (i >= h || j >= w) return; int p = (k * h + i) * w + j; {body} }}\n"
-        f'extern "C" void f({parameters}) {{ k3<<<dim3((w + 31) / 32, (h + 7) / 8, d), dim3(32, 8)>>>(x, y, d, h, w); }}\n'
-    )
-    unit = SourceUnit.parse(text)
-    return lift_kernel(unit, unit.kernels[0]).algorithm
+    return box(f"{IN_BOX} {body}", "dim3((w + 31) / 32, (h + 7) / 8, d), dim3(32, 8)")
 
 
 @pytest.mark.slow

@@ -23,6 +23,13 @@ def body(statements: str) -> Algorithm:
     return lifted(f"{kernel(statements)}\n{LAUNCH}").algorithm
 
 
+def box(statements: str, launch: str) -> Algorithm:
+    """Lift a kernel over a box of `d` planes, `h` rows and `w` columns, launched with `launch` between `<<<` and `>>>`."""
+    parameters = "const float* x, float* y, int d, int h, int w"
+    launcher = f'extern "C" void f({parameters}) {{ k<<<{launch}>>>(x, y, d, h, w); }}'
+    return lifted(f"__global__ void k({parameters}) {{ {statements} }}\n{launcher}").algorithm
+
+
 def kernel(statements: str) -> str:
     """Return a kernel over `i < n` with the given statements."""
     parameters = "const float* a, const float* b, float* c, int n, int m"
