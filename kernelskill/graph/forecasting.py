@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import inf, log
 
@@ -67,12 +67,28 @@ def outlook(
         if (elsewhere := _begun_at(context, family, values)) is not None
     ]
     told = forecast_gains(context, [elsewhere for _, elsewhere in begun])
-    moved: dict[str, Proposal] = {}
-    for family, elsewhere in sorted(begun, key=lambda pair: told.get(pair[1].id, -inf)):
-        if told.get(elsewhere.id, -inf) >= max(0.0, gains.get(family, 0.0)) + BETTER_START:
-            context.run.put(PROPOSALS, elsewhere.id, elsewhere)
-            moved[family] = elsewhere
+    starts = better_starts([(family, elsewhere.id) for family, elsewhere in begun], gains, told)
+    moved = {family: elsewhere for family, elsewhere in begun if starts.get(family) == elsewhere.id}
+    for elsewhere in moved.values():
+        context.run.put(PROPOSALS, elsewhere.id, elsewhere)
     return Outlook({**gains, **told}, moved)
+
+
+def better_starts(
+    begun: Sequence[tuple[str, str]], gains: Mapping[str, float], told: Mapping[str, float]
+) -> dict[str, str]:
+    """Return the families that had better begin elsewhere, each with the id of the best such beginning.
+
+    Args:
+        begun: Families and other beginnings of theirs, by id.
+        gains: ln(speedup) that forecasts give families at their first values.
+        told: The same of the other beginnings.
+    """
+    found: dict[str, str] = {}
+    for family, elsewhere in sorted(begun, key=lambda pair: told.get(pair[1], -inf)):
+        if told.get(elsewhere, -inf) >= max(0.0, gains.get(family, 0.0)) + BETTER_START:
+            found[family] = elsewhere
+    return found
 
 
 def _begun_at(context: RoundContext, family: Proposal, values: Values) -> Proposal | None:
