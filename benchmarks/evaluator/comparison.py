@@ -4,32 +4,37 @@ Expected values never enter a candidate's GPU, so every byte is read back and co
 compares an output as large as asked (128 MiB by default) by the product's own function, in the ways it is used:
 right but for rounding, bit for bit, wrong everywhere. With --out the figures and their conditions go into a JSON file.
 
-What a candidate costs beside that is read from evaluations that were recorded on this machine: --against RUN
-takes a run folder and prints which share of their build, record, check and timing the comparison would be.
+Which share of an evaluation that is, is measured where there is a device: --device sends different candidates of a
+core task with an output of 128 MiB (or of --task) through the full stage under Python's profiler, and reports the time
+spent in comparing outputs with the reference and bytes with bytes beside the time of the whole evaluations.
 """
 
 from __future__ import annotations
 
 import argparse
+import cProfile
 import json
 import os
 import platform
+import pstats
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
+from itertools import islice
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import numpy as np
+from speed import CORE, different_candidates, open_task, request_time
 
 import kernelskill
 from kernelskill.evaluation.calls import Extent
 from kernelskill.evaluation.comparison import Finding, compare_outputs, first_difference
 from kernelskill.evaluation.trials import Trial
 from kernelskill.runs import write_atomically
-from kernelskill.schema.evaluation import Evaluation
 from kernelskill.schema.task import Case, ElementType, Parameter, Role, Signature, Task
 from kernelskill.tasks.bundle import ArrayFile, Bundle, Expected
 from kernelskill.tasks.tolerance import default_tolerance
@@ -44,7 +49,9 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument("--mebibytes", type=int, default=128, help="size of the output")
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--against", type=Path, help="a run folder with evaluations of this machine")
+    parser.add_argument("--device", help="cuda:N: measure the share of an evaluation too")
+    parser.add_argument("--task", default="gelu", help="the core task of that; its output has 128 MiB")
+    parser.add_argument("--candidates", type=int, default=8, help="of that task")
     parser.add_argument("--out", type=Path, help="the JSON file to write")
     chosen = parser.parse_args(arguments)
     if chosen.mebibytes < 1 or chosen.repeats < 1:
@@ -56,12 +63,14 @@ def main(arguments: list[str] | None = None) -> int:
             record["seconds"][name] = seconds
             rate = (chosen.mebibytes << 20) / median(seconds) / 1e9
             print(f"{name:<36} {median(seconds):7.3f} s  {rate:6.2f} GB/s", flush=True)
-    if chosen.against is not None:
-        record["cost_of_a_candidate_s"] = cost = _cost(chosen.against)
-        worst = median(record["seconds"]["float32, right but for rounding"])
-        share = worst / (worst + cost)
-        record["share"] = share
-        print(f"a candidate costs {cost:.2f} s there: the comparison would be {share:.1%} of it")
+    if chosen.device is not None:
+        record["evaluations"] = found = _evaluations(chosen.device, chosen.task, chosen.candidates)
+        share = found["compared_s"] / found["evaluated_s"]
+        found["share"] = share
+        print(
+            f"{found['candidates']} candidates of {chosen.task} took {found['evaluated_s']:.2f} s each, "
+            f"{found['compared_s']:.2f} s of it comparing: {share:.1%}"
+        )
     if chosen.out is not None:
         write_atomically(chosen.out, (json.dumps(record, indent=1) + "\n").encode())
         print(f"written to {chosen.out}")
@@ -136,16 +145,44 @@ def _timed(run: Callable[[], object]) -> float:
     return time.perf_counter() - started
 
 
-def _cost(run: Path) -> float:
-    """Return what a candidate of a run took, in the middle, over all stages of its deepest evaluation."""
-    costs = []
-    for path in sorted((run / "evaluations").glob("*.json")):
-        evaluation = Evaluation.model_validate_json(path.read_bytes())
-        if evaluation.passed and evaluation.stage == "time":
-            costs.append(sum(stage.seconds for stage in evaluation.seconds))
-    if not costs:
-        sys.exit(f"comparison: no finished evaluation of stage time in {str(run)!r}")
-    return median(costs)
+def _evaluations(device: str, name: str, count: int) -> dict[str, Any]:
+    """Return the mean seconds of an evaluation, and how many of them compare; the mean over all that passed."""
+    with tempfile.TemporaryDirectory(prefix="kernelskill-comparison-") as folder:
+        loaded, evaluator, pool = open_task(CORE / name, device, Path(folder))
+        with closing(evaluator):
+            requests = [
+                request_time(loaded, evaluator, candidate, pool, "search")
+                for candidate in islice(different_candidates(loaded), count)
+            ]
+            evaluator.prefetch(requests)
+            profile = cProfile.Profile()
+            started = time.perf_counter()
+            answers = [profile.runcall(evaluator.evaluate, request) for request in requests]
+            seconds = time.perf_counter() - started
+            checked = [answer for answer in answers if answer.checks]
+            conditions = evaluator.conditions().model_dump(mode="json")
+    if not checked:
+        sys.exit(
+            f"comparison: no candidate of {name} was checked: {answers[0].detail if answers else 'none'}"
+        )
+    compared = sum(_cumulative(profile, each) for each in (compare_outputs, first_difference))
+    return {
+        "task": name,
+        "candidates": len(checked),
+        "evaluated_s": seconds / len(checked),
+        "compared_s": compared / len(checked),
+        "conditions": conditions,
+    }
+
+
+def _cumulative(profile: cProfile.Profile, function: Callable[..., object]) -> float:
+    """Return the seconds spent in a function and in what it waits for."""
+    stats: Any = pstats.Stats(profile)
+    return sum(
+        float(cumulative)
+        for (_, _, name), (_, _, _, cumulative, _) in stats.stats.items()
+        if name == function.__name__
+    )
 
 
 def _conditions() -> dict[str, Any]:

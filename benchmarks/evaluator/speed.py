@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -91,22 +91,15 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
 
 
 def _task(name: str, folder: Path, chosen: argparse.Namespace, record: dict[str, Any]) -> dict[str, Any]:
-    loaded = load_task(CORE / name / "kernel.cu", CORE / name / "test.py")
-    seeds = SeedFile(folder / "seeds.json")
-    evaluator = open_evaluator(
-        chosen.device, loaded, run_folder=folder / "run", seeds=seeds, clock=SystemClock()
-    )
-    assert isinstance(evaluator, LocalEvaluator)
+    loaded, evaluator, pool = open_task(CORE / name, chosen.device, folder)
     with closing(evaluator):
-        pool = seeds.pool(size=3).digest
-        establish_baseline(evaluator, loaded.task, loaded.original, seed_pool=pool)
         record["conditions"] = evaluator.conditions().model_dump(mode="json")
         found: dict[str, Any] = {}
-        candidates = list(islice(_candidates(loaded), 2 * chosen.candidates))
+        candidates = list(islice(different_candidates(loaded), 2 * chosen.candidates))
         for depth, part in zip(DEPTHS, (candidates[::2], candidates[1::2]), strict=True):
             if chosen.depth and depth not in chosen.depth:
                 continue
-            requests = [_request(loaded, evaluator, each, pool, depth) for each in part]
+            requests = [request_time(loaded, evaluator, each, pool, depth) for each in part]
             found[depth] = _rate(name, depth, evaluator, requests)
     if not chosen.no_torch:
         found["load_inline_s"] = _load_inline(candidates[: chosen.torch_candidates], folder)
@@ -114,7 +107,21 @@ def _task(name: str, folder: Path, chosen: argparse.Namespace, record: dict[str,
     return found
 
 
-def _candidates(loaded: LoadedTask) -> Iterator[Candidate]:
+def open_task(task: Path, device: str, folder: Path) -> tuple[LoadedTask, LocalEvaluator, str]:
+    """Load a task and time its original: return it with an open evaluator and its pool of seeds."""
+    loaded = load_task(task / "kernel.cu", task / "test.py")
+    seeds = SeedFile(folder / "seeds.json")
+    evaluator = open_evaluator(device, loaded, run_folder=folder / "run", seeds=seeds, clock=SystemClock())
+    assert isinstance(evaluator, LocalEvaluator)
+    pool = seeds.pool(size=3).digest
+    with ExitStack() as stack:
+        stack.enter_context(closing(evaluator))
+        establish_baseline(evaluator, loaded.task, loaded.original, seed_pool=pool)
+        stack.pop_all()
+    return loaded, evaluator, pool
+
+
+def different_candidates(loaded: LoadedTask) -> Iterator[Candidate]:
     """Yield different candidates: what the skills make of the original, at one value after another."""
     library = SkillLibrary.load([data_folder("skills")])
     context = SkillContext(task=loaded.task)
@@ -133,7 +140,7 @@ def _candidates(loaded: LoadedTask) -> Iterator[Candidate]:
                     yield candidate
 
 
-def _request(
+def request_time(
     loaded: LoadedTask, evaluator: LocalEvaluator, candidate: Candidate, pool: str, depth: Depth
 ) -> Request:
     return Request(
