@@ -37,7 +37,7 @@ from kernelskill.evaluation.trials import Trial
 from kernelskill.runs import write_atomically
 from kernelskill.schema.task import Case, ElementType, Parameter, Role, Signature, Task
 from kernelskill.tasks.bundle import ArrayFile, Bundle, Expected
-from kernelskill.tasks.tolerance import default_tolerance
+from kernelskill.tasks.tolerance import default_tolerance, root_mean_square
 
 KINDS = {"float32": "float64", "float16": "float32", "float64": "float64", "int32": "int32"}
 """Type of an output to the type of its expected values, as references give them."""
@@ -122,7 +122,7 @@ def _trial(folder: Path, own: str, values: Any) -> tuple[Trial, Task]:
         buffers={"y": size},
         inputs={},
         scalars={},
-        expected={"y": Expected(values=file, dtype=own, shape=values.shape)},
+        expected={"y": Expected(values=file, dtype=own, shape=values.shape, scale=root_mean_square(values))},
     )
     element = ElementType(name=own, dtype=own, size_bytes=np.dtype(own).itemsize)
     case = Case(index=0, arguments={}, timed=True)

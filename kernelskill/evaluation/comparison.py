@@ -115,18 +115,22 @@ def _compare_one(task: Task, trial: Trial, name: str, path: Path) -> Comparison:
     tolerance = task.tolerances.get(name) or default_tolerance(expected.dtype)
     got = bundle.load_output(name, path)
     if values.size <= PARALLEL_ELEMENTS or values.dtype.names is not None or got.size != values.size:
-        return compare(got, values, tolerance, mask)
-    return _compare_parallel(got, values, tolerance, mask)
+        return compare(got, values, tolerance, mask, expected.scale)
+    return _compare_parallel(got, values, tolerance, mask, expected.scale)
 
 
 def _compare_parallel(
-    got: NDArray[Any], values: NDArray[Any], tolerance: Tolerance, mask: NDArray[Any] | None
+    got: NDArray[Any],
+    values: NDArray[Any],
+    tolerance: Tolerance,
+    mask: NDArray[Any] | None,
+    scale: float | None,
 ) -> Comparison:
     """Split a large output over threads; NumPy releases the interpreter while it works."""
     flat_got, flat_values = got.reshape(-1), values.reshape(-1)
     flat_mask = None if mask is None else np.broadcast_to(mask, values.shape).reshape(-1)
     if tolerance.scaled and tolerance.atol:
-        scale = root_mean_square(flat_values, flat_mask)
+        scale = root_mean_square(flat_values, flat_mask) if scale is None else scale
         tolerance = Tolerance(rtol=tolerance.rtol, atol=tolerance.atol * scale)
     starts = range(0, flat_values.size, PARALLEL_ELEMENTS)
 

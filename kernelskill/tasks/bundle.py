@@ -38,6 +38,8 @@ class Expected(Record):
     """Type in which the output's own bytes are read."""
     shape: tuple[int, ...]
     """Shape of the output's own bytes in that type."""
+    scale: float | None = None
+    """Root mean square of what counts of the values; None: not worked out."""
 
 
 class Bundle(Record):

@@ -13,8 +13,9 @@ from kernelskill.schema.task import Signature
 from kernelskill.tasks.arrays import Array
 from kernelskill.tasks.binding import BoundOutput, assign_roles, bind_inputs, bind_outputs, buffer_sizes
 from kernelskill.tasks.bundle import RECORD_FILE, ArrayFile, Bundle, Expected, read_bundle
-from kernelskill.tasks.dtypes import name_of
+from kernelskill.tasks.dtypes import is_complex, is_floating, name_of
 from kernelskill.tasks.testfile import TestFile
+from kernelskill.tasks.tolerance import root_mean_square
 
 
 def write_bundle(
@@ -73,7 +74,12 @@ def _expected(draft: Path, name: str, output: BoundOutput) -> Expected:
         mask=None if mask is None else _write(draft, f"mask_{name}", mask),
         dtype=name_of(output.own),
         shape=output.values.shape,
+        scale=root_mean_square(output.values, mask) if _has_scale(output.values) else None,
     )
+
+
+def _has_scale(values: Array) -> bool:
+    return is_floating(values.dtype) or is_complex(values.dtype)
 
 
 def _write(folder: Path, name: str, array: Array) -> ArrayFile:

@@ -13,8 +13,11 @@ from kernelskill.tasks.dtypes import is_complex, is_floating
 
 Array = NDArray[Any]
 
-CHUNK_ELEMENTS = 1 << 17
+CHUNK_ELEMENTS = 1 << 16
 """Elements compared at a time: temporaries stay in the cache of a core for outputs of any size."""
+
+SMALLEST_SQUARES = 1e-290
+"""Sums of squares below have lost digits."""
 
 SAMPLE = 64
 
@@ -57,7 +60,13 @@ def default_tolerance(dtype: str) -> Tolerance:
     return DEFAULT_TOLERANCES.get(dtype, EXACT)
 
 
-def compare(got: Array, expected: Array, tolerance: Tolerance, mask: Array | None = None) -> Comparison:
+def compare(
+    got: Array,
+    expected: Array,
+    tolerance: Tolerance,
+    mask: Array | None = None,
+    scale: float | None = None,
+) -> Comparison:
     """Compare every element: right is |got - expected| <= atol + rtol * |expected|.
 
     NaN and infinities must stand at the same places. Integers are compared exactly unless the
@@ -68,6 +77,7 @@ def compare(got: Array, expected: Array, tolerance: Tolerance, mask: Array | Non
         expected: May have a wider type than `got`.
         tolerance: With `scaled`, atol is multiplied by the root mean square of `expected`.
         mask: False where any value is right; the shape of `expected`.
+        scale: The root mean square of `expected`, where it is known.
     """
     shape = expected.shape
     if got.size != expected.size:
@@ -80,7 +90,7 @@ def compare(got: Array, expected: Array, tolerance: Tolerance, mask: Array | Non
     flat_mask = None if mask is None else np.broadcast_to(mask, shape).reshape(-1)
     atol = tolerance.atol
     if tolerance.scaled and atol:
-        atol *= root_mean_square(flat_expected, flat_mask)
+        atol *= root_mean_square(flat_expected, flat_mask) if scale is None else scale
     tally = _Tally(atol, tolerance.rtol)
     for start in range(0, flat_expected.size, CHUNK_ELEMENTS):
         part = slice(start, start + CHUNK_ELEMENTS)
@@ -90,22 +100,30 @@ def compare(got: Array, expected: Array, tolerance: Tolerance, mask: Array | Non
 
 def root_mean_square(expected: Array, mask: Array | None = None) -> float:
     """Return the root mean square of the finite, unmasked elements; 1.0 where there are none or all are 0."""
-    total, count = 0.0, 0
+    total, count, largest = 0.0, 0, 0.0
     flat = expected.reshape(-1)
+    flat_mask = None if mask is None else np.broadcast_to(mask, expected.shape).reshape(-1)
     for start in range(0, flat.size, CHUNK_ELEMENTS):
-        part = np.abs(_exact(flat[start : start + CHUNK_ELEMENTS])).astype(np.float64, copy=False)
-        squares = float(np.dot(part, part)) if mask is None else np.inf
-        if np.isfinite(squares):
-            total += squares
-            count += part.size
-            continue
-        keep = np.isfinite(part)
-        if mask is not None:
-            keep &= mask.reshape(-1)[start : start + CHUNK_ELEMENTS].astype(bool)
-        part = part[keep]
-        total += float(np.dot(part, part))
+        chunk = slice(start, start + CHUNK_ELEMENTS)
+        part = np.abs(_exact(flat[chunk])).astype(np.float64, copy=False)
+        squares = float(np.dot(part, part)) if flat_mask is None else np.inf
+        if not np.isfinite(squares):
+            keep = np.isfinite(part)
+            if flat_mask is not None:
+                keep &= flat_mask[chunk].astype(bool)
+            part = part[keep]
+            squares = float(np.dot(part, part))
+        total += squares
         count += part.size
-    return float(np.sqrt(total / count)) if count and total else 1.0
+        largest = max(largest, float(part.max(initial=0.0)))
+    if not largest:
+        return 1.0
+    if SMALLEST_SQUARES < total < np.inf:
+        return float(np.sqrt(total / count))
+    # The squares left the range of a double: taken again relative to the largest.
+    exact = _exact(flat)
+    relative = np.where(np.isfinite(exact), exact, 0.0) / largest
+    return largest * root_mean_square(relative, flat_mask)
 
 
 class _Tally:
@@ -117,6 +135,7 @@ class _Tally:
         self.max_abs = self.max_rel = 0.0
         self.sample: list[int] = []
         self.last: int | None = None
+        self._scratch: list[Array] = []
 
     def add(self, start: int, got: Array, expected: Array, mask: Array | None) -> None:
         self.total += expected.size if mask is None else int(np.count_nonzero(mask))
@@ -138,11 +157,9 @@ class _Tally:
     def _all_near(self, got: Array, expected: Array) -> bool:
         """Whether every element is finite and near: the usual case, which needs no further look."""
         with np.errstate(all="ignore"):
-            # The difference in double precision, so that the error itself is not rounded away.
-            error = np.abs(_exact(got) - _exact(expected))
-            size = np.abs(_exact(expected))
-            limit = size * self.rtol
-            limit += self.atol
+            error, size, limit = self._errors(got, expected)
+            np.multiply(size, self.rtol, out=limit)
+            np.add(limit, self.atol, out=limit)
             largest = float(error.max(initial=0.0))
             if not np.isfinite(largest) or not np.less_equal(error, limit).all():
                 return False
@@ -151,6 +168,24 @@ class _Tally:
             self.max_abs = max(self.max_abs, largest)
             self.max_rel = max(self.max_rel, float(error.max(initial=0.0, where=nonzero)))
         return True
+
+    def _errors(self, got: Array, expected: Array) -> tuple[Array, Array, Array]:
+        """Return absolute errors, sizes of what is expected, and room for the limits.
+
+        All in double precision, so that the error itself is not rounded away, and in memory that is used again:
+        fresh memory for every chunk costs several threads more than the arithmetic does.
+        """
+        if not self._scratch:
+            self._scratch = [np.empty(CHUNK_ELEMENTS) for _ in range(3)]
+        error, size, limit = (array[: expected.size] for array in self._scratch)
+        if is_complex(expected.dtype):
+            return np.abs(_exact(got) - _exact(expected)), np.abs(_exact(expected)), limit
+        np.copyto(error, got, casting="unsafe")
+        np.copyto(size, expected, casting="unsafe")
+        np.subtract(error, size, out=error)
+        np.abs(error, out=error)
+        np.abs(size, out=size)
+        return error, size, limit
 
     def _add_floating(self, got: Array, expected: Array, mask: Array | None) -> Array:
         with np.errstate(all="ignore"):

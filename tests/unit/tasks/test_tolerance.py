@@ -7,7 +7,7 @@ from hypothesis.extra import numpy as hnp
 
 from kernelskill.schema.task import Tolerance
 from kernelskill.tasks import tolerance as module
-from kernelskill.tasks.tolerance import EXACT, compare, default_tolerance
+from kernelskill.tasks.tolerance import EXACT, compare, default_tolerance, root_mean_square
 
 CLOSE = Tolerance(rtol=1e-5, atol=1e-6)
 
@@ -86,6 +86,23 @@ def test_a_scaled_tolerance_follows_the_size_of_the_values():
     scaled = Tolerance(rtol=0, atol=1e-3, scaled=True)
     assert compare(np.array([1000.5, -1000.0]), np.array([1000.0, -1000.0]), scaled).ok
     assert not compare(np.array([0.0015, -0.001]), np.array([0.001, -0.001]), scaled).ok
+
+
+@pytest.mark.parametrize("size", [1e-300, 1e-200, 1e200, 1e300])
+def test_values_whose_squares_leave_the_range_have_a_scale_too(size):
+    expected = np.linspace(1.0, 2.0, 1000) * size
+    tolerance = default_tolerance("float64")
+    assert root_mean_square(expected) == pytest.approx(1.5275 * size, rel=1e-3)
+    assert root_mean_square(expected, np.arange(1000) < 1) == pytest.approx(size)
+    assert compare(expected * (1 + 1e-12), expected, tolerance).ok
+    assert compare(np.zeros(1000), expected, tolerance).wrong == 1000
+    assert compare(-expected, expected, tolerance).wrong == 1000
+
+
+def test_a_scale_that_is_known_is_not_worked_out_again():
+    expected = np.full(10, 1.0)
+    assert not compare(expected + 0.05, expected, Tolerance(rtol=0.0, atol=0.1, scaled=True), scale=0.1).ok
+    assert compare(expected + 0.05, expected, Tolerance(rtol=0.0, atol=0.1, scaled=True), scale=1.0).ok
 
 
 def test_other_sizes_are_wrong_as_a_whole():
