@@ -106,13 +106,13 @@ def root_mean_square(expected: Array, mask: Array | None = None) -> float:
     for start in range(0, flat.size, CHUNK_ELEMENTS):
         chunk = slice(start, start + CHUNK_ELEMENTS)
         part = np.abs(_exact(flat[chunk])).astype(np.float64, copy=False)
-        squares = float(np.dot(part, part)) if flat_mask is None else np.inf
+        squares = _squares(part) if flat_mask is None else np.inf
         if not np.isfinite(squares):
             keep = np.isfinite(part)
             if flat_mask is not None:
                 keep &= flat_mask[chunk].astype(bool)
             part = part[keep]
-            squares = float(np.dot(part, part))
+            squares = _squares(part)
         total += squares
         count += part.size
         largest = max(largest, float(part.max(initial=0.0)))
@@ -124,6 +124,11 @@ def root_mean_square(expected: Array, mask: Array | None = None) -> float:
     exact = _exact(flat)
     relative = np.where(np.isfinite(exact), exact, 0.0) / largest
     return largest * root_mean_square(relative, flat_mask)
+
+
+def _squares(part: Array) -> float:
+    with np.errstate(over="ignore", under="ignore"):
+        return float(np.dot(part, part))
 
 
 class _Tally:
