@@ -1,8 +1,12 @@
 """The time model: from a trace and the facts of a GPU to an estimated time.
 
-    T = launch + (sum of term^P)^(1/P)      the larger of dram and l2 being one term
+    rate  = (sum of term^4)^(1/4)           all but latency, the larger of dram and l2 being one term
+    stall = latency - cycles in which a warp issues
+    T     = launch + (rate^P + stall^P)^(1/P)       and no less than latency
 
-P is 4 where a multiprocessor has 32 warps or more, and falls to 2 for one warp.
+P is 2 where a multiprocessor has 32 warps or more, so that one waits while another computes, and falls to 1.25
+for one warp, whose waits add up. Cycles in which a warp issues are no stall: independent instructions of one warp
+follow one another as those of several do, so a few warps with much to do each fill a multiprocessor, too.
 
 Each term is the time that the launch would take were it limited by one thing alone; the exponent lets
 terms that are close to one another add up a little, as they do on a GPU. The terms:
@@ -15,7 +19,7 @@ terms that are close to one another add up a little, as they do on a GPU. The te
     fp32, int, fp64, sfu, tensor             warp instructions / throughput of their pipe
     atomic   operations on the most used line of memory, one after another
     blocks   blocks / (about one a cycle on the whole GPU)
-    latency  waves of blocks * (slow loads in a row * their latency + other cycles of a warp)
+    latency  waves of blocks * (slow loads in a row * what is left of their latency at their use + cycles of a warp)
 
 Throughput terms are divided by the share of multiprocessors that have work in the last wave.
 Constants are the hardware's documented rates, or were measured on an H200 with kernels of one kind each: a
@@ -26,6 +30,7 @@ the order of variants is.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kernelskill.backends.emulated.trace import LaunchTrace
@@ -63,11 +68,13 @@ L2_SHARE = 0.8
 SMEM_L1_BYTES = 256 * 1024
 """First-level cache and shared memory of a multiprocessor together (Volta and later: 128 to 256 KiB)."""
 SHARPNESS = 4.0
-"""Exponent where many warps share a multiprocessor, so that one waits while another computes."""
-SHARPNESS_ALONE = 2.0
-"""Exponent of a single warp: its limits add up more."""
-WARPS_TO_OVERLAP = 32.0
-"""Warps of a multiprocessor from which on no more overlap is won (all three: forty kernels timed on an H200)."""
+"""Exponent of the limits on a rate: close ones add up a little."""
+COVER = 2.0
+"""Exponent of stalls where many warps share a multiprocessor, so that one waits while another computes."""
+COVER_ALONE = 1.25
+"""Exponent of the stalls of a single warp: nothing is done meanwhile."""
+WARPS_TO_COVER = 32.0
+"""Warps of a multiprocessor from which on no more is won (all four: a hundred variants timed on an H200)."""
 TERMS = (
     "dram", "l2", "l1", "shared", "issue", "fp32", "int", "fp64", "sfu", "tensor", "atomic", "blocks",
     "latency",
@@ -133,12 +140,11 @@ class _Model:
         per_sm = -(-self.trace.blocks // self.gpu.sm_count)
         return self.trace.blocks / (per_sm * self.gpu.sm_count)
 
-    def sharpness(self) -> float:
-        """Return how well the limits overlap, by the warps that a multiprocessor has at once."""
+    def cover(self) -> float:
+        """Return the exponent of stalls: how well others cover them, by the warps that a multiprocessor has."""
         blocks = min(self.fits.blocks_per_sm, -(-self.trace.blocks // self.gpu.sm_count))
         warps = max(1, blocks) * self.trace.warps_per_block
-        overlap = min(1.0, warps / WARPS_TO_OVERLAP)
-        return SHARPNESS_ALONE + overlap * (SHARPNESS - SHARPNESS_ALONE)
+        return COVER_ALONE + min(1.0, warps / WARPS_TO_COVER) * (COVER - COVER_ALONE)
 
     def _spills(self) -> tuple[float, float]:
         """Return requests and bytes of spills: the assembler's, which PTX does not show."""
@@ -217,10 +223,19 @@ class _Model:
         """Return the time in which the blocks pass through, each as slow as its slowest chain."""
         trace = self.trace
         barriers = trace.barriers_per_block * BARRIER_CYCLES
-        waits = trace.waits_per_warp * self.load_latency(moved)
+        wait = self.load_latency(moved)
+        waits = sum(each.count * max(0.0, wait - each.lead) for each in trace.waits)
         cycles = waits + trace.cycles_per_warp + barriers + BLOCK_CYCLES
-        waves = max(1.0, self.waves) if self.waves > 4 else max(1, -(-trace.blocks // self.resident))
-        return waves * cycles / self.clock
+        return self._rounds() * cycles / self.clock
+
+    def _rounds(self) -> float:
+        """Return how many blocks follow one another in one place of a multiprocessor."""
+        return max(1.0, self.waves) if self.waves > 4 else max(1, -(-self.trace.blocks // self.resident))
+
+    def issued(self) -> float:
+        """Return the time that warps spend issuing, were each alone on its scheduler."""
+        warps = self.trace.blocks * self.trace.warps_per_block
+        return self._rounds() * self.trace.mix["issue"] / max(1, warps) / self.clock
 
     def atomic(self) -> float:
         """Return the time of the atomics that go to one line of memory: they are done one after another."""
@@ -279,11 +294,11 @@ def estimate_launch(
     terms = model.terms()
     # What device memory gives passes through the L2 on its way, so the copy whose rate is known did both.
     memory = max(terms["dram"], terms["l2"])
-    apart = [memory, *(value for name, value in terms.items() if name not in ("dram", "l2"))]
-    sharpness = model.sharpness()
-    together = sum(value**sharpness for value in apart) ** (1 / sharpness)
+    rates = [memory, *(value for name, value in terms.items() if name not in ("dram", "l2", "latency"))]
+    stall = max(0.0, terms["latency"] - model.issued())
+    together = _together([_together(rates, SHARPNESS), stall], model.cover())
     return LaunchEstimate(
-        seconds=gpu.launch_latency_s + together,
+        seconds=gpu.launch_latency_s + max(terms["latency"], together),
         terms=terms,
         moved_bytes=model.moved_bytes(),
         unique_bytes=model.unique_bytes(),
@@ -293,6 +308,10 @@ def estimate_launch(
         busy=model.busy,
         resources=resources,
     )
+
+
+def _together(terms: Sequence[float], exponent: float) -> float:
+    return float(sum(term**exponent for term in terms) ** (1 / exponent))
 
 
 def copy_seconds(gpu: Gpu, bytes_: float) -> float:

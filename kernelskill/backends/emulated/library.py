@@ -11,6 +11,7 @@ from typing import Any
 
 from kernelskill.backends.emulated.ptx.parser import parse
 from kernelskill.backends.emulated.ptx.syntax import Location, Module, PtxError
+from kernelskill.backends.emulated.translate.flow import flows
 from kernelskill.backends.emulated.translate.mix import block_figures
 from kernelskill.backends.emulated.translate.module import Translation, translate_module
 from kernelskill.backends.sandbox import require_not_killed
@@ -159,7 +160,10 @@ def module_facts(translation: Translation, files: dict[int, str]) -> dict[str, A
             [site.kernel, site.opcode, [list(place) for place in _chain(site.location)]]
             for site in translation.context.sites
         ],
-        "blocks": [block_figures(block) for block in translation.context.blocks],
+        "blocks": [
+            block_figures(block) | flow.figures()
+            for block, flow in zip(translation.context.blocks, flows(translation.context.blocks), strict=True)
+        ],
     }
 
 

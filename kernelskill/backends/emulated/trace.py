@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any
 
 from kernelskill.backends.emulated.places import SourcePlaces
@@ -39,6 +41,15 @@ class HotLine:
     addresses: float = 0.0
 
 
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Slow loads that a warp waits for."""
+
+    count: float
+    lead: float
+    """Cycles that the warp spends on other things between load and use."""
+
+
 @dataclass(slots=True)
 class LaunchTrace:
     """One launch. Everything is for the whole grid unless its name says otherwise."""
@@ -53,7 +64,7 @@ class LaunchTrace:
     counts: dict[str, float]
     """Warp-level counts: instructions, integer_divisions, barriers."""
     threads_per_instruction: float
-    waits_per_warp: float
+    waits: tuple[Wait, ...]
     """Slow loads that follow one another, of the mean warp."""
     cycles_per_warp: float
     """Cycles of the mean warp without slow loads, alone on its scheduler."""
@@ -68,6 +79,11 @@ class LaunchTrace:
     def blocks(self) -> int:
         """Blocks of the grid."""
         return self.grid[0] * self.grid[1] * self.grid[2]
+
+    @property
+    def waits_per_warp(self) -> float:
+        """Slow loads that follow one another, of the mean warp."""
+        return sum(wait.count for wait in self.waits)
 
     @property
     def threads_per_block(self) -> int:
@@ -93,14 +109,13 @@ def read_trace(row: dict[str, Any], module: dict[str, Any], places: SourcePlaces
     scale = grid[0] * grid[1] * grid[2] / sampled
     mix: dict[str, float] = defaultdict(float)
     counts: dict[str, float] = defaultdict(float)
-    waits = cycles = lanes = issues = 0.0
+    cycles = lanes = issues = 0.0
     for number, (issued, threads) in trace["blocks"].items():
         figures = module["blocks"][int(number)]
         for pipe, length in figures["mix"].items():
             mix[pipe] += issued * length * scale
         for name, count in figures["counts"].items():
             counts[name] += issued * count * scale
-        waits += issued * figures["waits"]
         cycles += issued * figures["cycles"]
         length = figures["counts"].get("instructions", 0)
         lanes += threads * length
@@ -118,7 +133,7 @@ def read_trace(row: dict[str, Any], module: dict[str, Any], places: SourcePlaces
         mix=mix,
         counts=counts,
         threads_per_instruction=lanes / issues if issues else float(WARP),
-        waits_per_warp=waits / warps,
+        waits=tuple(_waits(trace["blocks"], module["blocks"], warps)),
         cycles_per_warp=cycles / warps,
         barriers_per_block=totals["barriers"] / sampled,
         regions={
@@ -127,6 +142,26 @@ def read_trace(row: dict[str, Any], module: dict[str, Any], places: SourcePlaces
         hot_atomics=_hot_atomics(totals, sampled, scale),
         hot_line=_hot_line(totals, sampled, scale),
     )
+
+
+def _waits(issued: dict[str, list[int]], blocks: list[dict[str, Any]], warps: int) -> Iterator[Wait]:
+    """Yield where warps wait for slow loads: those of a block itself, then those of earlier ones."""
+
+    def times(number: int) -> int:
+        return issued.get(str(number), (0, 0))[0]
+
+    for number in map(int, issued):
+        for lead in blocks[number]["waits"]:
+            yield Wait(times(number) / warps, lead)
+        count, ahead = 0, inf
+        for loads, lead, between in blocks[number]["awaits"]:
+            if not times(loads):
+                continue
+            passed = sum(times(n) * blocks[n]["cycles"] for part in between for n in range(*part))
+            count = max(count, min(times(loads), times(number)))
+            ahead = min(ahead, lead + passed / times(loads))
+        if count:
+            yield Wait(count / warps, ahead)
 
 
 def _merge_broadcasts(sites: dict[str, SiteTrace], module: dict[str, Any]) -> list[SiteTrace]:

@@ -12,12 +12,7 @@ from dataclasses import dataclass, field
 
 from kernelskill.backends.emulated.ptx.syntax import (
     Label,
-    Name,
-    Negated,
-    Operand,
-    Pair,
     Place,
-    Vector,
 )
 from kernelskill.backends.emulated.translate.opcode import Op
 from kernelskill.backends.emulated.translate.types import is_half, width
@@ -25,28 +20,12 @@ from kernelskill.backends.emulated.translate.types import is_half, width
 PIPES = ("fp32", "fp64", "int", "sfu", "lsu", "tensor", "control")
 """Where warp instructions go; `issue` counts all of them."""
 
-_NO_TARGET = (
-    "st",
-    "red",
-    "bra",
-    "bar",
-    "barrier",
-    "ret",
-    "exit",
-    "call",
-    "membar",
-    "fence",
-    "prefetch",
-    "cp",
-)
 _FREE = ("cvta", "pragma", "membar", "fence", "prefetch", "prefetchu", "createpolicy", "nanosleep")
 _FLOAT32 = {
     "div": (("fp32", 8.0), ("sfu", 1.0)), "sqrt": (("fp32", 6.0), ("sfu", 1.0)), "rcp": (("fp32", 5.0), ("sfu", 1.0)),
 }  # fmt: skip
 _APPROXIMATE = ("ex2", "lg2", "sin", "cos", "rsqrt", "tanh", "rcp", "sqrt", "div")
 _FLOAT64 = {"div": 14.0, "sqrt": 14.0, "rcp": 9.0, "rsqrt": 9.0}
-_LATENCY = {"fp32": 4, "int": 5, "fp64": 8, "sfu": 20, "lsu": 28, "tensor": 32, "control": 4}
-"""Cycles until a result can be used: dependent-issue latencies of Volta and later."""
 
 
 @dataclass(slots=True)
@@ -119,96 +98,6 @@ def is_integer_division(op: Op) -> bool:
     return op.root in ("div", "rem") and bool(op.types) and op.types[-1][0] in "su"
 
 
-def _names(operand: Operand) -> list[str]:
-    match operand:
-        case Name(text):
-            return [text]
-        case Negated(Name(text)):
-            return [text]
-        case Pair(first, second):
-            return [first.text, second.text]
-        case Place(base, _):
-            return [base.text] if base is not None else []
-        case Vector(elements):
-            return [name for element in elements for name in _names(element)]
-        case _:
-            return []
-
-
-def _split(op: Op) -> tuple[list[str], list[str]]:
-    """Return the names that an instruction writes and those that it reads."""
-    operands = list(op.operands)
-    written = [] if op.root in _NO_TARGET or not operands else _names(operands.pop(0))
-    read = [name for operand in operands for name in _names(operand)]
-    if op.instruction.guard is not None:
-        read.append(op.instruction.guard.text)
-    return written, read
-
-
-def is_slow_load(op: Op) -> bool:
-    """Whether its result may come from beyond the first-level cache."""
-    if op.root == "atom":
-        return not op.has("shared")
-    return op.root in ("ld", "ldu") and not op.has("param", "shared", "shared::cta", "const", "local")
-
-
-class _Schedule:
-    """Dependences of a block: the longest chain of slow loads, and of everything else in cycles.
-
-    The assembler moves loads up to the last store or barrier before them, so loads between two of those
-    overlap unless one needs the other's value.
-    """
-
-    def __init__(self) -> None:
-        self.depth: dict[str, int] = {}
-        self.ready: dict[str, float] = {}
-        self.floor = 0
-        self.deepest = 0
-        self.clock = 0.0
-        self.issued = 0.0
-
-    def step(self, op: Op) -> None:
-        written, read = _split(op)
-        pipes = cost(op)
-        length = sum(count for _, count in pipes)
-        depth = max((self.depth.get(name, self.floor) for name in read), default=self.floor)
-        start = max([self.issued, *(self.ready.get(name, 0.0) for name in read)])
-        latency = max((_LATENCY[pipe] for pipe, _ in pipes), default=0) + 4 * max(0.0, length - 1)
-        if is_slow_load(op):
-            depth, latency = depth + 1, 0
-            self.deepest = max(self.deepest, depth)
-        elif op.root in ("st", "red", "bar", "barrier", "membar", "fence") and not op.has("local"):
-            if op.root != "red":
-                self.floor = max(self.floor, depth) if op.root == "st" else self.deepest
-        elif op.root == "bra":
-            self.floor = self.floor if not read else max(self.floor, depth)
-        for name in written:
-            self.depth[name] = depth
-            self.ready[name] = start + latency
-        self.issued = start + length
-        self.clock = max(self.clock, start + latency)
-
-
-def chain_lengths(block: BasicBlock) -> tuple[int, float]:
-    """Return how many slow loads follow one another in a block and its cycles without them."""
-    schedule = _Schedule()
-    for op in block.ops:
-        schedule.step(op)
-    last = block.ops[-1] if block.ops else None
-    loops = (
-        last is not None
-        and last.root == "bra"
-        and isinstance(last.operands[0] if last.operands else None, Name)
-        and _names(last.operands[0]) == [block.label]
-    )
-    if not loops:
-        return schedule.deepest, schedule.issued
-    before, issued = schedule.deepest, schedule.issued
-    for op in block.ops:
-        schedule.step(op)
-    return max(schedule.deepest - before, 0 if not before else 1), schedule.issued - issued
-
-
 def merged_loads(block: BasicBlock) -> dict[str, int]:
     """Return the shared loads that the assembler makes one wider load of: site to the loads in it.
 
@@ -246,14 +135,11 @@ def block_figures(block: BasicBlock) -> dict[str, object]:
             counts["barriers"] += 1
         if op.root in ("mma", "wmma") and op.has("mma", "m16n8k16", "m16n8k8"):
             mix["tensor_flops"] += _matrix_flops(op)
-    waits, cycles = chain_lengths(block)
     return {
         "kernel": block.kernel,
         "merged": merged_loads(block),
         "mix": {name: round(value, 3) for name, value in mix.items()},
         "counts": dict(counts),
-        "waits": waits,
-        "cycles": round(cycles, 2),
     }
 
 
