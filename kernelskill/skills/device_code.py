@@ -102,7 +102,7 @@ def macros_in(unit: SourceUnit, words: Iterable[str], context: SkillContext) -> 
 
 
 def reached_functions(
-    unit: SourceUnit, kernel: KernelDef, context: SkillContext
+    unit: SourceUnit, kernel: FunctionDef, context: SkillContext
 ) -> list[tuple[SourceUnit, FunctionDef]]:
     """Return the user's functions that a kernel names in calls, directly or through others."""
     known: dict[str, list[tuple[SourceUnit, FunctionDef]]] = {}
@@ -155,7 +155,7 @@ def refuse_words(
         raise SkillRefused(f"it uses {met[0]!r}: {why}")
 
 
-def words_outside(unit: SourceUnit, kernel: KernelDef, context: SkillContext) -> set[str]:
+def words_outside(unit: SourceUnit, kernel: FunctionDef, context: SkillContext) -> set[str]:
     """Return the words of the functions and macros that a kernel reaches, without its own text."""
     own = words_in(unit, kernel.span)
     words: set[str] = set()

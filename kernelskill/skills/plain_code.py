@@ -8,7 +8,7 @@ from kernelskill.skills.device_code import BARRIERS, WARP_WORDS, macros_in, word
 from kernelskill.skills.loop_effects import refuse_hidden_accesses
 from kernelskill.skills.transformation import SkillContext, SkillRefused
 from kernelskill.source.accesses import Access, find_accesses
-from kernelskill.source.definitions import KernelDef
+from kernelskill.source.definitions import FunctionDef, KernelDef
 from kernelskill.source.scopes import flow_of
 from kernelskill.source.syntax import Node, span_of, walk
 from kernelskill.source.unit import SourceUnit
@@ -24,7 +24,7 @@ _UNCLEAR = {
 _FORBIDDEN = BARRIERS | WARP_WORDS | {"static", "__shared__", "goto", "co_await"}
 
 
-def refuse_unclear(unit: SourceUnit, kernel: KernelDef, node: Node, context: SkillContext) -> None:
+def refuse_unclear(unit: SourceUnit, kernel: FunctionDef, node: Node, context: SkillContext) -> None:
     """Decline a piece of a kernel in which threads meet, or in which names or jumps may hide.
 
     Raises:
