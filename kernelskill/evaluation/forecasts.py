@@ -6,7 +6,7 @@ A forecast orders what is tried. It is never a figure of a run: nothing is accep
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Protocol, runtime_checkable
@@ -32,6 +32,15 @@ MEMORY_SHARE = 0.25
 """Of the free memory, for the arrays of all traces that run at once."""
 
 
+Wanted = Callable[[], bool]
+"""Whether forecasts are still wanted: asked, from several threads, before each is begun."""
+
+
+def always() -> bool:
+    """Return True: whoever asks waits for every forecast."""
+    return True
+
+
 class Forecast(Record):
     """What is expected of one candidate on the first timed case."""
 
@@ -45,8 +54,8 @@ class Forecast(Record):
 class Forecasting(Protocol):
     """What an evaluator offers that can tell times before the device looks."""
 
-    def forecasts(self, candidates: Sequence[Candidate]) -> dict[str, Forecast]:
-        """Return the forecasts of candidates by their digests."""
+    def forecasts(self, candidates: Sequence[Candidate], wanted: Wanted = always) -> dict[str, Forecast]:
+        """Return the forecasts of candidates by their digests; without a time where they are no longer wanted."""
 
 
 class Forecaster:
@@ -69,8 +78,12 @@ class Forecaster:
         self._gpu = gpu
         self._scratch = scratch
 
-    def forecasts(self, candidates: Sequence[Candidate], pool: SeedPool) -> dict[str, Forecast]:
+    def forecasts(
+        self, candidates: Sequence[Candidate], pool: SeedPool, wanted: Wanted = always
+    ) -> dict[str, Forecast]:
         """Return the forecasts of candidates by their digests, finished ones without work.
+
+        One that is no longer wanted when its turn comes is not made and not kept.
 
         Raises:
             TaskError: test.py could not make the values.
@@ -86,10 +99,17 @@ class Forecaster:
         if missing:
             trial = self._trials.trial(self._task.timed_cases[0], 0, pool)
             with builders(reserve=True, most=most_at_once(trial.total_bytes)) as threads:
-                answers = list(threads.map(lambda candidate: self._forecast(candidate, trial), missing))
+                answers = list(
+                    threads.map(
+                        lambda candidate: self._forecast(candidate, trial) if wanted() else None, missing
+                    )
+                )
             for candidate, answer in zip(missing, answers, strict=True):
-                self._store.write("forecasts", self._key(candidate, pool), answer)
-                found[candidate.digest] = answer
+                if answer is not None:
+                    self._store.write("forecasts", self._key(candidate, pool), answer)
+                found[candidate.digest] = answer or Forecast(
+                    candidate=candidate.digest, seconds=None, reason="it was no longer wanted"
+                )
         return found
 
     def close(self) -> None:

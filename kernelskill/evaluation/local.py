@@ -15,7 +15,7 @@ from kernelskill.evaluation.answers import plan_facts, shapes_of, spoilt, uncomp
 from kernelskill.evaluation.capabilities import SanitizingBackend, exclusive
 from kernelskill.evaluation.check import check_candidate
 from kernelskill.evaluation.demands import NOTHING_KNOWN, Demands
-from kernelskill.evaluation.forecasts import Forecast, Forecaster
+from kernelskill.evaluation.forecasts import Forecast, Forecaster, Wanted, always
 from kernelskill.evaluation.permissions import refusal_of
 from kernelskill.evaluation.probing import find_demands
 from kernelskill.evaluation.profile_stage import ProfileStage
@@ -185,13 +185,13 @@ class LocalEvaluator:
         """
         return self._profiles.profile(candidate, pool or self.seeds.pool(), depth)
 
-    def forecasts(self, candidates: Sequence[Candidate]) -> dict[str, Forecast]:
+    def forecasts(self, candidates: Sequence[Candidate], wanted: Wanted = always) -> dict[str, Forecast]:
         """Return what the emulated form of this device gives candidates, by their digests; the device is not held.
 
         Raises:
             TaskError: test.py could not make the values.
         """
-        return self._forecaster.forecasts(candidates, self.seeds.pool())
+        return self._forecaster.forecasts(candidates, self.seeds.pool(), wanted)
 
     def close(self) -> None:
         """Release processes and files; inputs and expected values can be made again."""

@@ -103,7 +103,8 @@ def _begun_at(context: RoundContext, family: Proposal, values: Values) -> Propos
 def forecast_gains(context: RoundContext, proposals: Sequence[Proposal]) -> dict[str, float]:
     """Return ln(estimated speedup over its base) by id of a proposal, of those that the emulated device can tell.
 
-    A base that it cannot trace counts with its measured time: the estimates are of that size too.
+    A base that it cannot trace counts with its measured time: the estimates are of that size too. Forecasts end with
+    the budget and with the user's patience; what is not told by then has no gain.
     """
     evaluator = context.evaluator
     if not isinstance(evaluator, Forecasting) or not proposals:
@@ -111,7 +112,9 @@ def forecast_gains(context: RoundContext, proposals: Sequence[Proposal]) -> dict
     bases = {proposal.base: context.member(proposal.base) for proposal in proposals}
     candidates = {member.candidate.digest: member.candidate for member in bases.values()}
     candidates |= {proposal.candidate.digest: proposal.candidate for proposal in proposals}
-    found = evaluator.forecasts(list(candidates.values()))
+    found = evaluator.forecasts(
+        list(candidates.values()), lambda: not (context.stop.is_set or context.is_spent_for_now())
+    )
     gains: dict[str, float] = {}
     for proposal in proposals:
         after = found[proposal.candidate.digest].seconds

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kernelskill.evaluation.base import Evaluator
-from kernelskill.evaluation.forecasts import Forecast, Forecasting
+from kernelskill.evaluation.forecasts import Forecast, Forecasting, Wanted, always
 from kernelskill.evaluation.store import EvaluationStore
 from kernelskill.schema.candidate import Candidate
 from kernelskill.schema.device import Conditions, Evidence, Gpu
@@ -131,8 +131,8 @@ class GuardedForecaster(GuardedEvaluator):
         super().__init__(inner, borders, original, store)
         self._forecasting = forecasting
 
-    def forecasts(self, candidates: Sequence[Candidate]) -> dict[str, Forecast]:
+    def forecasts(self, candidates: Sequence[Candidate], wanted: Wanted = always) -> dict[str, Forecast]:
         """Return the forecasts of candidates by their digests."""
         for candidate in candidates:
             self._agree(candidate)
-        return self._forecasting.forecasts(candidates)
+        return self._forecasting.forecasts(candidates, wanted)

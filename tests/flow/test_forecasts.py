@@ -53,6 +53,8 @@ def test_what_moves_less_is_expected_to_be_faster_and_what_does_not_build_to_be_
             for text in ("i", "nowhere")
         )
         pool = SeedFile(tmp_path / "seeds.json").pool()
+        unwanted = forecaster.forecasts([loaded.original, broken], pool, lambda: False)
+        assert [forecast.seconds for forecast in unwanted.values()] == [None, None]
         found = forecaster.forecasts([loaded.original, dense, broken], pool)
         slow, fast = found[loaded.original.digest].seconds, found[dense.digest].seconds
         assert slow is not None

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kernelskill.evaluation.base import Evaluator
-from kernelskill.evaluation.forecasts import Forecast
+from kernelskill.evaluation.forecasts import Forecast, Wanted, always
 from kernelskill.evaluation.local import LocalEvaluator
 from kernelskill.evaluation.seeds import SeedFile
 from kernelskill.evaluation.store import EvaluationStore
@@ -37,9 +37,11 @@ class Foretold(LocalEvaluator):
 
     asked: list[str]
 
-    def forecasts(self, candidates: Sequence[Candidate]) -> dict[str, Forecast]:
-        self.asked = [*getattr(self, "asked", []), *(c.digest for c in candidates)]
-        return {c.digest: Forecast(candidate=c.digest, seconds=_said(c.source)) for c in candidates}
+    def forecasts(self, candidates: Sequence[Candidate], wanted: Wanted = always) -> dict[str, Forecast]:
+        told = [c for c in candidates if wanted()]
+        self.asked = [*getattr(self, "asked", []), *(c.digest for c in told)]
+        silent = {c.digest: Forecast(candidate=c.digest, seconds=None) for c in candidates}
+        return silent | {c.digest: Forecast(candidate=c.digest, seconds=_said(c.source)) for c in told}
 
 
 def _said(text: str) -> float | None:

@@ -10,6 +10,7 @@ import pytest
 from kernelskill.errors import RunInterrupted
 from kernelskill.graph import outcomes
 from kernelskill.graph.context import SEARCHES, SLATES, RoundContext
+from kernelskill.graph.forecasting import forecast_gains
 from kernelskill.graph.searching import allowance
 from kernelskill.report.predictions import prediction_rows
 from kernelskill.runs import fold
@@ -258,6 +259,19 @@ def test_a_family_that_begins_badly_is_begun_where_its_forecast_is_good(shop: Ca
     assert "ms=0.2" in best_source(context)
     chosen = [context.proposal(p) for p in of_kind(context, Ranked)[0].chosen]
     assert [len(p.choices[0].values) for p in chosen if p.choices] == [8]
+
+
+def test_nothing_is_forecast_when_the_time_is_over_or_the_user_stops(shop: Callable[..., Any]) -> None:
+    made = shop(slate=2, points=0, budget_s=1000.0, forecasts=4, rounds=1)
+    made.skill("compute/a", "/* plain */", "/* a */", 0.5)
+    context = made.run(made.context())
+    proposals = [context.proposal(event.proposal) for event in of_kind(context, Evaluated)]
+    assert forecast_gains(context, proposals)
+    context.budget = context.budget.model_copy(update={"seconds": 0.0})
+    assert not forecast_gains(context, proposals)
+    context.budget = context.budget.model_copy(update={"seconds": None})
+    context.stop.is_set = True
+    assert not forecast_gains(context, proposals)
 
 
 def test_nothing_is_forecast_without_a_limit_of_device_time(shop: Callable[..., Any]) -> None:
