@@ -208,13 +208,12 @@ def _may_shrink(unit: SourceUnit, function: FunctionDef, loop: Loop, declared: D
         return True
     for node in _writes(unit, function, loop, declared):
         right = node.child_by_field_name("right")
-        if unit.operator(node) == "=" and right is not None:
-            if not any(True for _ in _uses(unit, function, right, declared)):
+        operators = {unit.operator(node)}
+        if right is not None:
+            operators |= {unit.operator(entry) for entry in walk(right) if entry.type == "binary_expression"}
+            if unit.operator(node) == "=" and not any(True for _ in _uses(unit, function, right, declared)):
                 return True
-            operators = {unit.operator(entry) for entry in walk(right) if entry.type == "binary_expression"}
-            if operators & _SHRINKING:
-                return True
-        elif unit.operator(node) in _SHRINKING:
+        if operators & _SHRINKING:
             return True
     return False
 
@@ -233,7 +232,7 @@ def _is_computed_with(unit: SourceUnit, function: FunctionDef, loop: Loop, decla
         if parent.type == "assignment_expression":
             if unit.operator(parent) != "=" or parent.child_by_field_name("right") == node:
                 return True
-        elif parent.type in ("init_declarator", "update_expression"):
+        elif parent.type in ("init_declarator", "update_expression", "unary_expression"):
             return True
     return False
 
