@@ -70,6 +70,22 @@ def points(choices: Sequence[Choice], limit: int) -> list[Values]:
     ]
 
 
+def values_of(choices: Sequence[Choice], steps: Sequence[Step]) -> Values:
+    """Return the point at which steps stand."""
+    return tuple(dict(steps[choice.steps[0]].parameters)[choice.name] for choice in choices)
+
+
+def neighbours(choices: Sequence[Choice], values: Values) -> list[Values]:
+    """Return the points that differ from a point in one value, nearer values first."""
+    found = [
+        (abs(place - choice.values.index(values[at])), (*values[:at], value, *values[at + 1 :]))
+        for at, choice in enumerate(choices)
+        for place, value in enumerate(choice.values)
+        if value != values[at]
+    ]
+    return [point for _, point in sorted(found, key=lambda pair: pair[0])]
+
+
 def place_of(choices: Sequence[Choice], values: Values) -> int:
     """Return how far down its lists a point's values stand, together."""
     return sum(choice.values.index(value) for choice, value in zip(choices, values, strict=True))

@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from kernelskill.agents.families import Values, far_points, place_of, points, size_of, steps_at
+from kernelskill.agents.families import Values, place_of, points, size_of, steps_at, values_of
 from kernelskill.errors import RunInterrupted
 from kernelskill.evaluation.judge import judge
 from kernelskill.graph import outcomes
@@ -23,6 +23,7 @@ from kernelskill.schema.evaluation import Evaluation, Request, VerdictKind
 from kernelskill.schema.event import Evaluated, Searched
 from kernelskill.schema.proposal import Effect, Proposal, Refusal, Slate
 from kernelskill.schema.search import ParameterSearch
+from kernelskill.search.climbing import climbed
 from kernelskill.search.parameters import PointSearch
 from kernelskill.search.screening import after_building, before_building
 
@@ -31,8 +32,10 @@ MOST_POINTS = 48
 
 MOST_BUILT = 6
 """Points of one family that are built in a round."""
-MOST_BUILT_OF_FORECAST = 4
+MOST_BUILT_OF_FORECAST = 5
 """The same where forecasts put the points in order."""
+WAVES = 3
+"""Times as many points of a family are forecast as proposals of a slate: a wave around each point that leads."""
 
 _BUDGET_SHARE = 0.4
 """Of the device time that is left when a round begins, for its searches."""
@@ -83,8 +86,8 @@ class FamilySearch:
     def __init__(self, context: RoundContext, number: int, family: Proposal, limit: int) -> None:
         self._context, self._number, self._family = context, number, family
         self._slate = _point_slate(context, number, family, limit)
-        order = [_values_of(family, row.steps) for row in self._slate.ranked]
-        own = _values_of(family, family.steps)
+        order = [values_of(family.choices, row.steps) for row in self._slate.ranked]
+        own = values_of(family.choices, family.steps)
         bench = _Bench(context, number, family)
         self._search = PointSearch(
             family=family,
@@ -92,6 +95,7 @@ class FamilySearch:
             limit=limit,
             seed=int(sha256_text(canonical_json([context.config.seed, number, family.id]))[:8], 16),
             bench=bench,
+            climbs=wants_forecasts(context),
         )
 
     @property
@@ -188,24 +192,21 @@ def _as_point(family: Proposal, values: Values) -> Proposal:
 
 
 def _by_forecast(context: RoundContext, bench: _Bench, order: Sequence[Values]) -> list[Values]:
-    """Put the first points into the order of their forecasts, where there are any; the first one stays first."""
-    own, *others = order
+    """Put points that forecasts lead to first, the best before the others; the first of all stays first."""
     if not wants_forecasts(context):
-        return [own, *others]
-    made: dict[Values, Proposal] = {}
-    asked = [*others[: context.config.forecasts], *far_points(bench.family.choices)]
-    for values in dict.fromkeys(asked):
-        point = bench.make(steps_at(bench.family.steps, bench.family.choices, values))
-        if isinstance(point, Proposal) and not bench.before_building(point):
-            made[values] = point
-    gains = forecast_gains(context, list(made.values()))
-    known = [values for values, point in made.items() if point.id in gains]
-    best_first = sorted(known, key=lambda values: -gains[made[values].id])
-    return [own, *best_first, *(values for values in others if values not in best_first)]
+        return list(order)
 
+    def tell(asked: Sequence[Values]) -> dict[Values, float]:
+        made: dict[Values, Proposal] = {}
+        for values in asked:
+            point = bench.make(steps_at(bench.family.steps, bench.family.choices, values))
+            if isinstance(point, Proposal) and not bench.before_building(point):
+                made[values] = point
+        gains = forecast_gains(context, list(made.values()))
+        return {values: gains[point.id] for values, point in made.items() if point.id in gains}
 
-def _values_of(family: Proposal, steps: Sequence[Step]) -> Values:
-    return tuple(dict(steps[choice.steps[0]].parameters)[choice.name] for choice in family.choices)
+    best_first = climbed(bench.family.choices, order, WAVES * context.config.forecasts, tell)
+    return list(dict.fromkeys([order[0], *best_first, *order]))
 
 
 def _check_of(request: Request) -> Request:

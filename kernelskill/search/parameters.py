@@ -1,6 +1,7 @@
 """Search over the open parameters of one proposal, at the cheap stage.
 
-The policy gives the order of the first points, Optuna proposes the rest from what those brought,
+The policy gives the order of the first points, Optuna proposes the rest from what those brought (where forecasts
+made the order, neighbours of the best one come before),
 the hardware's limits prune before building and before timing, and the best go on to the full stage.
 Nothing of a study is kept: its seed is injected and evaluations are kept by content, so that a
 search that was cut short is rebuilt by running it again.
@@ -8,7 +9,7 @@ search that was cut short is rebuilt by running it again.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from math import log
 from typing import Literal, Protocol
@@ -17,7 +18,7 @@ import optuna
 from optuna.distributions import CategoricalDistribution
 from optuna.trial import TrialState
 
-from kernelskill.agents.families import Values, steps_at
+from kernelskill.agents.families import Values, neighbours, steps_at, values_of
 from kernelskill.schema.candidate import Step
 from kernelskill.schema.evaluation import Evaluation, Status, VerdictKind
 from kernelskill.schema.proposal import Choice, Proposal, Refusal
@@ -76,6 +77,8 @@ class PointSearch:
         limit: Points that may be built.
         seed: Of the sampler; equal seeds and answers, equal search.
         bench: Applies, checks and times.
+        climbs: Whether neighbours of the best point come before what the sampler proposes: of an order that says
+            much, their first are better than a guess from few points.
     """
 
     family: Proposal
@@ -83,6 +86,7 @@ class PointSearch:
     limit: int
     seed: int
     bench: Workbench
+    climbs: bool = False
     _trials: list[PointTrial] = field(default_factory=list)
     _spills: list[int] = field(default_factory=list)
     _built: int = 0
@@ -102,9 +106,10 @@ class PointSearch:
         while left and self._built < self.limit and not self._is_over:
             if self._built < self._first:
                 few = list(left)[: self._first - self._built]
-                asked = [_ask_for(study, names, values) for values in few]
             else:
-                asked = _ask(study, names, left, min(BATCH, self.limit - self._built))
+                few = self._near_best(left)[: min(BATCH, self.limit - self._built)] if self.climbs else []
+            asked = [_ask_for(study, names, values) for values in few]
+            asked = asked or _ask(study, names, left, min(BATCH, self.limit - self._built))
             for values, _ in asked:
                 left.pop(values)
             self._try(study, asked)
@@ -114,6 +119,16 @@ class PointSearch:
     def _first(self) -> int:
         """Points whose choice is the policy's alone: of very few, all."""
         return self.limit if self.limit < FEW else -(-self.limit // 2)
+
+    def _near_best(self, left: Iterable[Values]) -> list[Values]:
+        """Return the points that differ in one value from the best that was timed, in the policy's order."""
+        timed = [trial for trial in self._trials if trial.log_speedup is not None]
+        if not timed:
+            return []
+        best = max(timed, key=lambda trial: trial.log_speedup or 0.0)
+        choices = self.family.choices
+        near = set(neighbours(choices, values_of(choices, best.steps)))
+        return [values for values in left if values in near]
 
     def _try(self, study: optuna.Study, asked: Sequence[tuple[Values, optuna.trial.Trial]]) -> None:
         """Look at a batch of points: all are checked before the first is timed."""

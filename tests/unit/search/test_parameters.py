@@ -94,6 +94,19 @@ def search(bench: Table, limit: int = 12, seed: int = 3, order: Sequence[Values]
     return list(PointSearch(family, ordered, limit, seed, bench).run())
 
 
+def test_neighbours_of_the_best_point_come_next_where_the_order_says_much() -> None:
+    bench = Table()
+    order = [("1", "1"), ("6", "6"), ("1", "8"), *points(CHOICES, 64)]
+    family = proposal("// 1 1\n", steps=[step("memory/tile", tile="1", depth="1")]).model_copy(
+        update={"choices": CHOICES}
+    )
+    trials = PointSearch(family, order, 5, 3, bench, climbs=True).run()
+    assert bench.built[:3] == [(1, 1), (6, 6), (1, 8)]
+    # The first of the order that differ from (6, 6) in one value.
+    assert bench.built[3:] == [(1, 6), (6, 1)]
+    assert max(trials, key=lambda trial: trial.log_speedup or -9.0).outcome == "kept"
+
+
 def times(trials: Sequence[PointTrial]) -> list[float]:
     return [trial.log_speedup for trial in trials if trial.log_speedup is not None]
 
