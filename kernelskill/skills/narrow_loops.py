@@ -95,8 +95,8 @@ def read_narrow(
 def _refuse_shape(unit: SourceUnit, function: FunctionDef, loop: Loop, context: SkillContext) -> None:
     """Decline loops that can't be written twice, or whose conditions can't be asked more often."""
     line = f"the loop on line {loop.line}"
-    if loop.kind not in (LoopKind.FOR, LoopKind.WHILE):
-        raise SkillRefused(f"{line} tests its condition behind its turns, or walks over a range")
+    if loop.kind is LoopKind.RANGE:
+        raise SkillRefused(f"{line} walks over a range")
     if unit.is_locked(loop.node):
         raise SkillRefused(f"{line} is locked")
     condition = loop.node.child_by_field_name("condition")
@@ -281,7 +281,8 @@ def _have_values(unit: SourceUnit, function: FunctionDef, loop: Loop, outer: Seq
         NotNarrow: A variable may have no value even then.
     """
     condition = loop.node.child_by_field_name("condition")
-    tests = joined_tests(unit, strip_parentheses(condition), "&&") if condition is not None else []
+    first = condition if loop.kind is not LoopKind.DO else None
+    tests = joined_tests(unit, strip_parentheses(first), "&&") if first is not None else []
     sure = [test for test in tests if not any(_is_choice(unit, node) for node in walk(test))]
     needed = False
     for one in outer:

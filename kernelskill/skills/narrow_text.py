@@ -30,16 +30,19 @@ def narrow_text(
         context: For a name that nobody uses.
         again: Whether values that have become small again are narrowed again, in an outer loop.
     """
-    return _Writer(unit, found, fresh_name(unit, context, "is_over")).whole(again)
+    over, begun = (fresh_name(unit, context, name) for name in ("is_over", "is_begun"))
+    return _Writer(unit, found, over, begun).whole(again)
 
 
 class _Writer:
     """Puts the copies of a loop together."""
 
-    def __init__(self, unit: SourceUnit, found: NarrowLoop, over: str) -> None:
+    def __init__(self, unit: SourceUnit, found: NarrowLoop, over: str, begun: str) -> None:
         self.unit, self.found, self.loop = unit, found, found.loop
         self.over = over if found.loop.has_break else ""
         """The variable that tells that the loop was broken out of; empty where it never is."""
+        self.begun = begun if found.loop.kind is LoopKind.DO else ""
+        """The variable that tells that the first turn, which has no test, has begun."""
         self.breaks = [(node, _broken(node, over)) for node in _breaks(found.loop.body)]
         self.is_for = found.loop.kind is LoopKind.FOR
         self.start = found.loop.node.child_by_field_name("initializer") if self.is_for else None
@@ -51,6 +54,8 @@ class _Writer:
         lines = [_WHY]
         if self.over:
             lines.append(f"bool {self.over} = false;")
+        if self.begun:
+            lines.append(f"bool {self.begun} = false;")
         lines += self._again() if again else self._once()
         wrapped = not is_statement_of_block(loop.node)
         declares = self.start is not None and self.start.type == "declaration"
@@ -65,27 +70,37 @@ class _Writer:
     def _once(self) -> list[str]:
         """Return a loop of narrow turns, and one behind it for what is left."""
         needed = [self._condition(())] if self.found.needs_condition else []
-        lines = [] if self.start is None else [self.unit.text_of(self.start).rstrip("; ") + ";"]
+        lines = [] if self.start is None else [clean_text(self.unit, self.start).rstrip("; ") + ";"]
         lines += [
             f"if ({_all([*needed, *self._fits()])}) {{",
             *_moved(self._narrow()),
             "}",
-            *self._loop([self._goes_on(), self._condition(())], ()),
+            *self._rest(),
         ]
         return lines
 
+    def _rest(self) -> list[str]:
+        """Return the loop of what is left."""
+        tests = [self._goes_on(), self._first_or_condition()]
+        if not self.begun:
+            return self._loop(tests, ())
+        first, *others = self._body(())
+        head = [f"while ({_all(tests) or 'true'}) {{", f"{_STEP}{self.begun} = true;"]
+        return [*head, *_moved([first.lstrip(), *others]), "}"]
+
     def _again(self) -> list[str]:
         """Return a loop that goes to and fro between narrow and wide turns."""
-        goes_on = _all([self._goes_on(), self._condition(())])
+        goes_on = _all([self._goes_on(), self._first_or_condition()])
         head = f"while ({goes_on or 'true'})"
         if self.is_for and self.start is not None:
-            start = self.unit.text_of(self.start).rstrip("; ")
+            start = clean_text(self.unit, self.start).rstrip("; ")
             head = f"for ({start}; {goes_on};)"
         unfit = " || ".join(f"{self._unsigned(entry)} > {_bound(entry)}" for entry in self.found.variables)
         unfit = f"({unfit})" if len(self.found.variables) > 1 else unfit
         return [
             f"{head} {{",
             *_moved([f"if ({_all(self._fits())}) {{", *_moved(self._narrow()), "} else {"]),
+            *_moved(_moved(self._first())),
             *_moved(_moved(self._loop([unfit, self._condition(())], self.breaks))),
             f"{_STEP}}}",
             "}",
@@ -93,7 +108,7 @@ class _Writer:
 
     def _narrow(self) -> list[str]:
         """Return the declarations of the copies, their loop, and the values given back."""
-        lines = []
+        lines = self._first()
         for entry in self.found.variables:
             const = "" if entry.is_written else "const "
             lines.append(f"{const}unsigned {entry.name} = (unsigned){entry.declared.name};")
@@ -111,14 +126,36 @@ class _Writer:
         update = self.loop.node.child_by_field_name("update")
         step = f" {clean_text(self.unit, update, changes)}" if update is not None else ""
         between = f" {condition}" if condition else ""
+        if self.begun:
+            first, *rest = self._body(changes)
+            *lines, last = [f"do{first}", *rest]
+            return [*lines, f"{last} while ({condition or 'true'});"]
         head = f"for (;{between};{step})" if self.is_for else f"while ({condition or 'true'})"
+        first, *rest = self._body(changes)
+        return [f"{head}{first}", *rest]
+
+    def _body(self, changes: Sequence[Replacement]) -> list[str]:
+        """Return what follows the head of the loop, its lines at the left margin."""
         own = self.unit.indent_of(self.loop.node)
         text = replaced_text(self.unit, Span(self._end_of_head(), self.loop.body_span.end), changes)
         first, *rest = text.split("\n")
-        return [f"{head}{first}", *(line.removeprefix(own) for line in rest)]
+        return [first, *(line.removeprefix(own) for line in rest)]
+
+    def _first(self) -> list[str]:
+        return [f"{self.begun} = true;"] if self.begun else []
+
+    def _first_or_condition(self) -> str:
+        """Return the test of a turn that may be the first."""
+        condition = self._condition(())
+        if not self.begun or not condition:
+            return condition
+        test = f"!{self.begun} || ({condition})"
+        return f"({test})" if self.over else test
 
     def _end_of_head(self) -> int:
         node = self.loop.node
+        if self.loop.kind is LoopKind.DO:
+            return node.children[0].end_byte
         condition = node.child_by_field_name("condition")
         if not self.is_for and condition is not None:
             return condition.end_byte

@@ -8,7 +8,7 @@ from kernelskill.skills.loop_statements import expression_of
 from kernelskill.skills.narrow_values import WIDE, NarrowValues, NotNarrow, Ranges, joined
 from kernelskill.source.declarations import VariableDef
 from kernelskill.source.expressions import static_type
-from kernelskill.source.loops import Loop
+from kernelskill.source.loops import Loop, LoopKind
 from kernelskill.source.scopes import LOOPS, flow_of
 from kernelskill.source.syntax import Node, named, span_of, strip_parentheses, walk
 
@@ -46,8 +46,10 @@ class NarrowTurn:
         condition, update = node.child_by_field_name("condition"), node.child_by_field_name("update")
         ranges = bounds
         if condition is not None:
+            # Wherever it stands, it is asked once all variables are within their bounds.
             self.values.condition(condition, ranges)
-            ranges = self.values.refined(condition, ranges, True)
+            if self.loop.kind is not LoopKind.DO:
+                ranges = self.values.refined(condition, ranges, True)
         end = self._run(self.loop.body, ranges)
         for other in self.continued:
             end = _State(_joined(end.ranges, other) if end.goes_on else other)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from kernelskill.skills.text_changes import Replacement
+from kernelskill.skills.value_ranges import ValueRanges
 from kernelskill.source.definitions import FunctionDef
 from kernelskill.source.expressions import normalised_type, static_type
 from kernelskill.source.literals import read_integer
@@ -115,6 +116,10 @@ class NarrowValues:
             if kind in WIDE:
                 self.changes.append((node, f"{value}u"))
             return (value, value)
+        known_range = ValueRanges(self.unit, self.function).of(node) if kind in ("int", "unsigned") else None
+        if known_range is not None and known_range[0] >= 0:
+            self.opaque(node)
+            return known_range
         if kind not in _UNSIGNED:
             known = kind in _INTEGERS
             raise NotNarrow(f"{where} {'may be negative or too large' if known else 'is of another type'}")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from kernelskill.skills.expression_types import ExpressionTypes, is_unsigned
 from kernelskill.skills.kernel_launches import KernelLaunch
 from kernelskill.source.declarations import ParameterDef
-from kernelskill.source.definitions import KernelDef
+from kernelskill.source.definitions import FunctionDef
 from kernelskill.source.dimensions import local_constants
 from kernelskill.source.loops import Loop, LoopKind, find_loops
 from kernelskill.source.scopes import Declared, flow_of
@@ -31,10 +31,10 @@ _HANDLERS = {
 
 @dataclass(frozen=True)
 class ValueRanges:
-    """Answers for one kernel; None is an honest "can't tell"."""
+    """Answers for one kernel or function; None is an honest "can't tell"."""
 
     unit: SourceUnit
-    kernel: KernelDef
+    kernel: FunctionDef
     block: tuple[int | None, int | None, int | None] = (None, None, None)
     """The largest block of any launch."""
     bindings: Mapping[str, str] = field(default_factory=dict)

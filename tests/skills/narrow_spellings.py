@@ -116,6 +116,21 @@ __device__ int steps(u64 value, const int limit)
 }
 """
 CALL = "    out[i] = steps(value, 111) + (steps(value + 1, 3) << 8);\n"
+TURNED = """
+    unsigned long long turned = 0;
+    do {
+        turned = turned * 10 + value % 10;
+        if (count++ == 17) continue;
+        value /= 10;
+    } while (value != 0 && count < 40);
+    do value = value / 3 + count; while (value > 7 && --count);
+    do
+    {
+        for (int k = 0; k < 5; k++) { value = (value * 31 + k) % 1000003u; if (value == 4) break; }
+        if (value % 64 == 3) break;
+    } while (true);
+    out[i] = turned * 3 + value;
+"""
 SIGNED = """
     while (value != 1 && value != -1 && value != 0 && count < 100) {
         if (value % 2 == 0) value /= 2; else value = 3 * value + 1;
@@ -135,6 +150,7 @@ SPELLINGS = {
     "power": narrow_source(POWER),
     "switch": narrow_source(SWITCH),
     "function": narrow_source(CALL, before=FUNCTION),
+    "turned": narrow_source(TURNED),
     "signed": narrow_source(SIGNED, KINDS[1]),
     "signed_collatz": narrow_source(COLLATZ, KINDS[1]),
     "signed_digits": narrow_source(DIGITS, KINDS[1]),

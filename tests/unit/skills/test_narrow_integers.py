@@ -98,7 +98,7 @@ def test_lanes_are_refilled_first() -> None:
         ("while (value < 1000) value += value + 1;", "only grows"),
         ("while (count < 9) { value += 3; count++; }", "only grows"),
         ("while (value > 1) { count = value; value = 0.5 * (value / 3); }", "of another type"),
-        ("do { value /= 2; } while (value > 1);", "behind its turns"),
+        ("for (unsigned long long bit : {1ULL, 2ULL}) value = value / 2 + bit;", "walks over a range"),
         ("while ((value /= 2) > 1) count++;", "does more than test"),
         ("while (in[i] > atomicAdd(&out[i], 1)) value /= 2;", "does more than test"),
         ("while (value > 1) { value /= 2; __syncwarp(); }", "__syncwarp"),
