@@ -28,7 +28,7 @@ from kernelskill.search.parameters import PointSearch
 from kernelskill.search.screening import after_building, before_building
 
 MOST_POINTS = 48
-"""Points of a family that the policy puts in order; the slate keeps a row of each."""
+"""Points of a family that the policy puts in order, beside those with forecasts; the slate keeps a row of each."""
 
 MOST_BUILT = 6
 """Points of one family that are built in a round."""
@@ -85,13 +85,14 @@ class FamilySearch:
 
     def __init__(self, context: RoundContext, number: int, family: Proposal, limit: int) -> None:
         self._context, self._number, self._family = context, number, family
-        self._slate = _point_slate(context, number, family, limit)
-        order = [values_of(family.choices, row.steps) for row in self._slate.ranked]
-        own = values_of(family.choices, family.steps)
         bench = _Bench(context, number, family)
+        own = values_of(family.choices, family.steps)
+        forecast = _forecast_points(context, bench, own)
+        self._slate = _point_slate(context, number, family, limit, forecast)
+        order = [values_of(family.choices, row.steps) for row in self._slate.ranked]
         self._search = PointSearch(
             family=family,
-            order=_by_forecast(context, bench, [own, *(values for values in order if values != own)]),
+            order=list(dict.fromkeys([own, *forecast, *order])),
             limit=limit,
             seed=int(sha256_text(canonical_json([context.config.seed, number, family.id]))[:8], 16),
             bench=bench,
@@ -145,14 +146,17 @@ def _record(
     )
 
 
-def _point_slate(context: RoundContext, number: int, family: Proposal, limit: int) -> Slate:
+def _point_slate(
+    context: RoundContext, number: int, family: Proposal, limit: int, forecast: Sequence[Values]
+) -> Slate:
     """Put the points of a family in order; the same round of the same run always gives the same order."""
     identity = sha256_text(canonical_json([context.run_id, number, "points", family.id]))[:16]
     if context.run.has(SLATES, identity):
         return context.run.get(SLATES, identity, Slate)
     diagnosis = context.diagnosis(family.base)
     features = outcomes.features_of(context, family.base)
-    offered = [_as_point(family, values) for values in points(family.choices, MOST_POINTS)]
+    thought_of = dict.fromkeys([*points(family.choices, MOST_POINTS), *forecast])
+    offered = [_as_point(family, values) for values in thought_of]
     ranked = context.policy.rank(
         offered,
         {family.base: diagnosis.bottlenecks},
@@ -191,10 +195,10 @@ def _as_point(family: Proposal, values: Values) -> Proposal:
     return family.model_copy(update={"steps": steps, "predicted": predicted})
 
 
-def _by_forecast(context: RoundContext, bench: _Bench, order: Sequence[Values]) -> list[Values]:
-    """Put points that forecasts lead to first, the best before the others; the first of all stays first."""
+def _forecast_points(context: RoundContext, bench: _Bench, own: Values) -> list[Values]:
+    """Return the points to which forecasts lead from the family's own, the best first; none where there are none."""
     if not wants_forecasts(context):
-        return list(order)
+        return []
 
     def tell(asked: Sequence[Values]) -> dict[Values, float]:
         made: dict[Values, Proposal] = {}
@@ -205,8 +209,7 @@ def _by_forecast(context: RoundContext, bench: _Bench, order: Sequence[Values]) 
         gains = forecast_gains(context, list(made.values()))
         return {values: gains[point.id] for values, point in made.items() if point.id in gains}
 
-    best_first = climbed(bench.family.choices, order, WAVES * context.config.forecasts, tell)
-    return list(dict.fromkeys([order[0], *best_first, *order]))
+    return climbed(bench.family.choices, own, WAVES * context.config.forecasts, tell)
 
 
 def _check_of(request: Request) -> Request:

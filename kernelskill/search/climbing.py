@@ -15,24 +15,22 @@ Telling = Callable[[Sequence[Values]], Mapping[Values, float]]
 """Says how good points are, of those of which it can be said; more is better."""
 
 
-def climbed(choices: Sequence[Choice], order: Sequence[Values], most: int, tell: Telling) -> list[Values]:
+def climbed(choices: Sequence[Choice], start: Values, most: int, tell: Telling) -> list[Values]:
     """Return the points of which something could be told, the best first.
 
     Args:
         choices: The space.
-        order: Points in the order in which they are thought of; the first one is where the climb begins.
+        start: Where the climb begins; the middle and the far end of the space are looked at, too.
         most: Points that are told of.
         tell: Is asked for several points at once, for none twice.
     """
-    places = {values: place for place, values in enumerate(order)}
-    best = order[0]
-    wave = [best, *far_points(choices)]
+    best = start
+    wave = [start, *far_points(choices)]
     asked: dict[Values, None] = {}
     told: dict[Values, float] = {}
     while True:
-        near = sorted(neighbours(choices, best), key=lambda values: places.get(values, len(places)))
-        wave = [values for values in dict.fromkeys([*wave, *near]) if values not in asked]
-        wave = wave[: most - len(asked)]
+        near = dict.fromkeys([*wave, *neighbours(choices, best)])
+        wave = [values for values in near if values not in asked][: most - len(asked)]
         asked |= dict.fromkeys(wave)
         told |= tell(wave) if wave else {}
         highest = max(told, key=lambda values: told[values], default=best)

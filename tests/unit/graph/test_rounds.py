@@ -291,6 +291,24 @@ def test_the_points_of_a_family_are_tried_in_the_order_of_their_forecasts(shop: 
     assert order == ["8", "2", "1", "4"]
 
 
+def test_a_point_far_down_that_a_forecast_leads_to_is_tried_early_and_learned_from(
+    shop: Callable[..., Any],
+) -> None:
+    made = shop(slate=1, points=6, budget_s=1000.0, forecasts=12, rounds=1)
+    widths = {str(n): 0.9 for n in range(59)} | {"59": 0.2}
+    fields = f"parameters:\n  - {{name: width, values: {[*widths]}}}".replace("'", '"')
+    made.skill("compute/widen", "/* plain */", "/* wide */", widths, fields=fields)
+    context = made.run(made.context())
+    search = context.run.get(SEARCHES, of_kind(context, Searched)[0].slate, ParameterSearch)
+    assert [trial.steps[0].parameters for trial in search.trials][:2] == [
+        (("width", "0"),),
+        (("width", "59"),),
+    ]
+    assert context.pool is not None
+    best = [row for row in context.pool.experiences() if row.steps[0].parameters == (("width", "59"),)]
+    assert {row.slate for row in best} == {search.slate, of_kind(context, Ranked)[0].slate}
+
+
 def test_the_best_of_a_brief_look_is_evaluated_though_the_budget_is_spent(shop: Callable[..., Any]) -> None:
     made = shop(slate=3, points=0, budget_s=1000.0)
     for name, ms in (("a", 0.9), ("b", 0.3), ("c", 0.31)):
