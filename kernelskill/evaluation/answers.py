@@ -95,17 +95,22 @@ def with_times(check: Evaluation, report: TimeReport) -> Evaluation:
     )
 
 
-def spoilt(
-    request: Request, error: WorkerDied, trouble: tuple[str, ...], conditions: Conditions
-) -> Evaluation:
-    """Return the answer where the worker died twice with the same candidate."""
+def begun(request: Request, conditions: Conditions, trouble: tuple[str, ...]) -> Evaluation:
+    """Return the evaluation of a candidate of which nothing bad is known yet."""
     return Evaluation(
         key=request.key,
         candidate=request.candidate.digest,
         stage=request.stage,
         depth=request.depth,
-        status=Status.HARNESS_ERROR,
-        detail=f"the worker died twice: {error.message}",
+        status=Status.PASSED,
         notes=trouble,
         conditions=conditions,
     )
+
+
+def spoilt(
+    request: Request, error: WorkerDied, trouble: tuple[str, ...], conditions: Conditions
+) -> Evaluation:
+    """Return the answer where the worker died twice with the same candidate."""
+    found = {"status": Status.HARNESS_ERROR, "detail": f"the worker died twice: {error.message}"}
+    return begun(request, conditions, trouble).model_copy(update=found)

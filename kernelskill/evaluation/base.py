@@ -11,6 +11,13 @@ from kernelskill.schema.evaluation import Evaluation, Request
 from kernelskill.schema.profile import Profile, ProfileDepth
 
 
+class Closing(Protocol):
+    """Something that has to be closed."""
+
+    def close(self) -> None:
+        """Release what it holds."""
+
+
 class Evaluator(Protocol):
     """Judges candidates of one task on one device. The only source of figures in a run."""
 

@@ -7,11 +7,19 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Protocol
 
 from kernelskill.backends.base import Backend, Unrecordable
 from kernelskill.errors import HarnessError, WorkerDied
-from kernelskill.evaluation.answers import plan_facts, shapes_of, spoilt, uncompiled, unpermitted, with_times
+from kernelskill.evaluation.answers import (
+    begun,
+    plan_facts,
+    shapes_of,
+    spoilt,
+    uncompiled,
+    unpermitted,
+    with_times,
+)
+from kernelskill.evaluation.base import Closing
 from kernelskill.evaluation.capabilities import SanitizingBackend, exclusive
 from kernelskill.evaluation.check import check_candidate
 from kernelskill.evaluation.demands import NOTHING_KNOWN, Demands
@@ -20,6 +28,7 @@ from kernelskill.evaluation.permissions import refusal_of
 from kernelskill.evaluation.probing import find_demands
 from kernelskill.evaluation.profile_stage import ProfileStage
 from kernelskill.evaluation.protocol import CheckProtocol, CheckRules
+from kernelskill.evaluation.right_answers import RightAnswers
 from kernelskill.evaluation.sanitizing import SanitizedTimes, sanitize
 from kernelskill.evaluation.second_look import review, would_be_accepted
 from kernelskill.evaluation.seeds import SeedFile, SeedPool
@@ -47,13 +56,6 @@ from kernelskill.schema.evaluation import (
 )
 from kernelskill.schema.profile import Profile, ProfileDepth
 from kernelskill.schema.task import Task
-
-
-class Closing(Protocol):
-    """Something that has to be closed."""
-
-    def close(self) -> None:
-        """Release what it holds."""
 
 
 class LocalEvaluator:
@@ -110,6 +112,7 @@ class LocalEvaluator:
         )
         self._timed = TimedPrograms()
         self._sanitized = SanitizedTimes()
+        self._right = RightAnswers()
         self._forecaster = Forecaster(task, backend.gpu, self._trials, store, data / "forecasts")
         self._device = threading.Lock()
 
@@ -233,15 +236,7 @@ class LocalEvaluator:
         seconds: list[StageSeconds] = []
         with self._watch("build", seconds):
             build = self._workshop.build(request.candidate)
-        evaluation = Evaluation(
-            key=request.key,
-            candidate=request.candidate.digest,
-            stage="check",
-            depth=request.depth,
-            status=Status.PASSED,
-            conditions=self.conditions(),
-            notes=trouble,
-        )
+        evaluation = begun(request, self.conditions(), trouble)
         if isinstance(build, BuildFailure):
             return uncompiled(evaluation, build, tuple(seconds))
         if refusal := refusal_of(self.task, build, self._workshop.build(self.original)):
@@ -367,6 +362,7 @@ class LocalEvaluator:
             demands=demands,
             rules=self._check_rules,
             clock=self._clock,
+            right=self._right,
         )
 
     def _time_stage(self, pool: SeedPool, depth: Depth) -> TimeStage:

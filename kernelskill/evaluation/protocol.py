@@ -11,6 +11,7 @@ from kernelskill.evaluation.calls import Arrangement
 from kernelskill.evaluation.comparison import Finding, compare_outputs
 from kernelskill.evaluation.demands import Demands
 from kernelskill.evaluation.precision import Errors, PrecisionLoss, precision_loss
+from kernelskill.evaluation.right_answers import RightAnswers
 from kernelskill.evaluation.seeds import SeedPool
 from kernelskill.evaluation.trials import Trial, TrialSource
 from kernelskill.events import Clock
@@ -48,6 +49,7 @@ class CheckProtocol:
         demands: What the original itself supports.
         rules: How much is checked.
         clock: Measures how long runs take.
+        right: What was found right before, of this candidate and of others.
     """
 
     def __init__(
@@ -60,12 +62,14 @@ class CheckProtocol:
         demands: Demands,
         rules: CheckRules,
         clock: Clock,
+        right: RightAnswers | None = None,
     ) -> None:
         self.task = task
         self.clock = clock
         self._trials = trials
         self._pool = pool
         self._evidence = evidence
+        self._right = right or RightAnswers()
         self.demands = demands
         self.rules = rules
 
@@ -149,7 +153,9 @@ class CheckProtocol:
     def compare(self, trial: Trial, outputs: Mapping[str, Path], *, poison: int | None = None) -> Finding:
         """Compare outputs with the reference, by the user's own `check` where the tests have one."""
         if not self.task.custom_check:
-            return compare_outputs(self.task, trial, outputs, poison=poison)
+            return self._right.finding(
+                trial, outputs, lambda files: compare_outputs(self.task, trial, files, poison=poison)
+            )
         said = self._trials.custom_check(trial, outputs)
         return (
             Finding(Status.INCORRECT, f"check() of the tests says: {said}")
