@@ -23,6 +23,8 @@ from kernelskill.source.unit import SourceUnit
 
 LEAST = (1 << 12) - 1
 """Bounds below this are not worth a copy of a loop."""
+_LONGEST = 100
+"""Statements of a loop that is copied."""
 _SHRINKING = frozenset({"/", "%", ">>", "&", "-", "/=", "%=", ">>=", "&=", "-=", "--"})
 _COMPUTED = frozenset({"+", "-", "*", "/", "%", "&", "|", "^", "<<", ">>"})
 
@@ -99,6 +101,8 @@ def _refuse_shape(unit: SourceUnit, function: FunctionDef, loop: Loop, context: 
         raise SkillRefused(f"{line} walks over a range")
     if unit.is_locked(loop.node):
         raise SkillRefused(f"{line} is locked")
+    if sum(node.type.endswith("_statement") for node in walk(loop.body)) > _LONGEST:
+        raise SkillRefused(f"{line} is too long for a second copy")
     condition = loop.node.child_by_field_name("condition")
     if condition is not None:
         if any(node.type in ("declaration", "init_declarator") for node in walk(condition)):

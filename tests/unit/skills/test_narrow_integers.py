@@ -100,6 +100,7 @@ def test_lanes_are_refilled_first() -> None:
         ("while (value > 1) { count = value; value = 0.5 * (value / 3); }", "of another type"),
         ("for (unsigned long long bit : {1ULL, 2ULL}) value = value / 2 + bit;", "walks over a range"),
         ("while ((value /= 2) > 1) count++;", "does more than test"),
+        ("while (value > 1) { value /= 2; " + 100 * "count++; " + "}", "too long"),
         ("while (in[i] > atomicAdd(&out[i], 1)) value /= 2;", "does more than test"),
         ("while (value > 1) { value /= 2; __syncwarp(); }", "__syncwarp"),
         ("while (value > 1) value = __shfl_down_sync(~0u, value, 1) / 2;", "__shfl_down_sync"),
