@@ -9,7 +9,6 @@ from langgraph.runtime import Runtime
 
 from kernelskill.agents.brief import Brief
 from kernelskill.agents.coordinator import combinations_to_try
-from kernelskill.agents.families import size_of
 from kernelskill.agents.merging import combined_changes
 from kernelskill.agents.profiler import diagnose_candidate
 from kernelskill.agents.specialist import propose
@@ -19,15 +18,12 @@ from kernelskill.graph.context import DIAGNOSES, OFFERS, PROPOSALS, SLATES, Roun
 from kernelskill.graph.dispatching import dispatched
 from kernelskill.graph.learning import experiences
 from kernelskill.graph.predictions import observe
-from kernelskill.graph.searching import FamilySearch, allowance, most_built
+from kernelskill.graph.searching import LEAST_BUILT, FamilySearch, allowance, shared_out
 from kernelskill.graph.shortlist import passed_over, shortlist, wants_shortlist
 from kernelskill.graph.slates import ranked_slate
 from kernelskill.graph.state import RoundState, SpecialistTask
 from kernelskill.schema.event import Diagnosed, Judged, Learned, Proposed, Ranked, RoundFinished
 from kernelskill.schema.proposal import Proposal, Refusal
-
-LEAST_BUILT = 2
-"""Points below which there is nothing to choose from."""
 
 MOST_COMBINATIONS = 2
 """Groups of accepted changes tried together in a round."""
@@ -128,11 +124,8 @@ def parameters(state: RoundState, runtime: Runtime[RoundContext]) -> RoundState:
     proposals = [context.proposal(proposal) for proposal in state["pending"]]
     if left >= LEAST_BUILT and wants_shortlist(context, proposals):
         proposals, _ = shortlist(context, state["round"], proposals)
-    for proposal in proposals:
-        limit = min(left, most_built(context), size_of(proposal.choices))
-        if limit >= LEAST_BUILT:
-            searches[proposal.id] = FamilySearch(context, state["round"], proposal, limit)
-            left -= limit
+    for proposal, limit in shared_out(context, left, proposals):
+        searches[proposal.id] = FamilySearch(context, state["round"], proposal, limit)
     for search in searches.values():
         search.prefetch()
     pending: list[str] = []

@@ -30,10 +30,14 @@ from kernelskill.search.screening import after_building, before_building
 MOST_POINTS = 48
 """Points of a family that the policy puts in order, beside those with forecasts; the slate keeps a row of each."""
 
+LEAST_BUILT = 2
+"""Points below which there is nothing to choose from."""
 MOST_BUILT = 6
 """Points of one family that are built in a round."""
 MOST_BUILT_OF_FORECAST = 5
 """The same where forecasts put the points in order."""
+MOST_BUILT_ALONE = 8
+"""The same of the best family of a round, where others leave it some."""
 WAVES = 3
 """Times as many points of a family are forecast as proposals of a slate: a wave around each point that leads."""
 
@@ -68,9 +72,22 @@ def allowance(context: RoundContext, number: int) -> int:
     return min(context.config.points, fitting)
 
 
-def most_built(context: RoundContext) -> int:
-    """Return how many points of one family a round builds at most."""
-    return MOST_BUILT_OF_FORECAST if wants_forecasts(context) else MOST_BUILT
+def shared_out(context: RoundContext, left: int, families: Sequence[Proposal]) -> list[tuple[Proposal, int]]:
+    """Return the families that are searched, each with the points that it may build.
+
+    Where forecasts lead, what the others do not need is the first one's: more neighbours of its best point are timed.
+    """
+    forecasts = wants_forecasts(context)
+    found: list[tuple[Proposal, int]] = []
+    for family in families:
+        limit = min(left, MOST_BUILT_OF_FORECAST if forecasts else MOST_BUILT, size_of(family.choices))
+        if limit >= LEAST_BUILT:
+            found.append((family, limit))
+            left -= limit
+    if found and forecasts:
+        first, limit = found[0]
+        found[0] = first, min(limit + left, MOST_BUILT_ALONE, size_of(first.choices))
+    return found
 
 
 class FamilySearch:

@@ -1,7 +1,7 @@
 """Search over the open parameters of one proposal, at the cheap stage.
 
 The policy gives the order of the first points, Optuna proposes the rest from what those brought (where forecasts
-made the order, neighbours of the best one come before),
+made the order, they are neighbours of the best one),
 the hardware's limits prune before building and before timing, and the best go on to the full stage.
 Nothing of a study is kept: its seed is injected and evaluations are kept by content, so that a
 search that was cut short is rebuilt by running it again.
@@ -77,8 +77,8 @@ class PointSearch:
         limit: Points that may be built.
         seed: Of the sampler; equal seeds and answers, equal search.
         bench: Applies, checks and times.
-        climbs: Whether neighbours of the best point come before what the sampler proposes: of an order that says
-            much, their first are better than a guess from few points.
+        climbs: Whether neighbours of the best point go on, in the given order, in place of the sampler: where the
+            order says much, a guess from few points is worse.
     """
 
     family: Proposal
@@ -104,12 +104,14 @@ class PointSearch:
         study = _study(self.seed, startup=self.limit)
         left = dict.fromkeys(self.order)
         while left and self._built < self.limit and not self._is_over:
+            count = min(BATCH, self.limit - self._built)
             if self._built < self._first:
-                few = list(left)[: self._first - self._built]
+                asked = [_ask_for(study, names, v) for v in list(left)[: self._first - self._built]]
+            elif self.climbs:
+                near = self._near_best(left) or list(left)
+                asked = [_ask_for(study, names, values) for values in near[:count]]
             else:
-                few = self._near_best(left)[: min(BATCH, self.limit - self._built)] if self.climbs else []
-            asked = [_ask_for(study, names, values) for values in few]
-            asked = asked or _ask(study, names, left, min(BATCH, self.limit - self._built))
+                asked = _ask(study, names, left, count)
             for values, _ in asked:
                 left.pop(values)
             self._try(study, asked)
