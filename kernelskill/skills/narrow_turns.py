@@ -166,6 +166,8 @@ class NarrowTurn:
 
 
 def _is_integer(values: NarrowValues, variable: VariableDef) -> bool:
+    if variable.base_type == "auto":  # its type is that of its value
+        return False
     kind = static_type(values.unit, values.function, _name_of(variable))
     return kind in ("bool", *_NUMBERS)
 

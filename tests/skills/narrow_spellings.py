@@ -92,6 +92,9 @@ SWITCH = """
     for (int turn = 0; turn < 60; ++turn) {
         uint64_t half = value >> 1, more;
         more = half + low;
+        auto taken = value + low, other = value, third = value % 9;
+        auto* place = &taken;
+        out[i] = *place << 20 ^ other << 22 ^ third << 33;
         switch (turn % 3) {
             case 0: count += (int)(half & 7); break;
             case 1: if (half % 5 == 4) continue; count ^= 1; break;
