@@ -62,7 +62,16 @@ def build_key(
         architecture: For example `sm_90a`.
         compiler: `Toolchain.compiler`.
     """
-    parts = [_VERSION, candidate.digest, signature.canonical(), list(flags), architecture, compiler]
+    generated = entry_source(candidate, signature)
+    parts = [
+        _VERSION,
+        candidate.digest,
+        generated,
+        signature.canonical(),
+        list(flags),
+        architecture,
+        compiler,
+    ]
     return sha256_text(canonical_json(parts))
 
 

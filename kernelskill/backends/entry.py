@@ -23,19 +23,21 @@ SOURCES = "sources"
 
 _TYPES = """\
 namespace kernelskill_entry_types {
-template <class... P> struct List {};
-template <int N, class L> struct Nth;
-template <class H, class... T> struct Nth<0, List<H, T...>> { using type = H; };
-template <int N, class H, class... T>
-struct Nth<N, List<H, T...>> { using type = typename Nth<N - 1, List<T...>>::type; };
-template <class F> struct Function;
-template <class R, class... P> struct Function<R(P...)> { using result = R; using parameters = List<P...>; };
+template <class... ks_p> struct ks_list {};
+template <int ks_n, class ks_l> struct ks_nth;
+template <class ks_h, class... ks_t> struct ks_nth<0, ks_list<ks_h, ks_t...>> { using ks_type = ks_h; };
+template <int ks_n, class ks_h, class... ks_t>
+struct ks_nth<ks_n, ks_list<ks_h, ks_t...>> { using ks_type = typename ks_nth<ks_n - 1, ks_list<ks_t...>>::ks_type; };
+template <class ks_f> struct ks_function;
+template <class ks_r, class... ks_p>
+struct ks_function<ks_r(ks_p...)> { using ks_result = ks_r; using ks_parameters = ks_list<ks_p...>; };
 #if defined(__cpp_noexcept_function_type)
-template <class R, class... P>
-struct Function<R(P...) noexcept> { using result = R; using parameters = List<P...>; };
+template <class ks_r, class... ks_p>
+struct ks_function<ks_r(ks_p...) noexcept> { using ks_result = ks_r; using ks_parameters = ks_list<ks_p...>; };
 #endif
 }
 """
+"""Stands behind the user's text, where any short name may be a macro."""
 
 
 def entry_symbol(signature: Signature) -> str:
@@ -65,15 +67,15 @@ def entry_source(candidate: Candidate, signature: Signature) -> str:
         TaskError: The main file's name cannot stand in an `#include`.
     """
     name = signature.symbol
-    function = f"kernelskill_entry_types::Function<decltype({name})>"
+    function = f"kernelskill_entry_types::ks_function<decltype({name})>"
     numbers = range(len(signature.parameters))
     parameters = ", ".join(
-        f"kernelskill_entry_types::Nth<{n}, {function}::parameters>::type p{n}" for n in numbers
+        f"kernelskill_entry_types::ks_nth<{n}, {function}::ks_parameters>::ks_type ks_p{n}" for n in numbers
     )
-    arguments = ", ".join(f"p{n}" for n in numbers)
+    arguments = ", ".join(f"ks_p{n}" for n in numbers)
     return (
         include_line(candidate)
         + _TYPES
-        + f'extern "C" __attribute__((visibility("default"))) {function}::result\n'
+        + f'extern "C" __attribute__((visibility("default"))) {function}::ks_result\n'
         + f"{ENTRY_SYMBOL}({parameters}) {{ return {name}({arguments}); }}\n"
     )

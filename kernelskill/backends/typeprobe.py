@@ -134,18 +134,20 @@ class _Answers:
 def _question(candidate: Candidate, symbol: str, count: int) -> str:
     function = f"kernelskill_function<decltype({symbol})>"
     lines = ["namespace kernelskill_end_of_file {}", *(f"struct {name};" for name in DECLARED_STRUCTS)]
-    lines.append("template <class T> struct kernelskill_element { static const int value = 0; };")
+    lines.append("template <class ks_t> struct kernelskill_element { static const int ks_value = 0; };")
     for number, element in enumerate(ELEMENT_TYPES):
         value = (number + 1) * _FIRST_ELEMENT
         lines.append(
-            f"template <> struct kernelskill_element<{element.name}> {{ static const int value = {value}; }};"
+            f"template <> struct kernelskill_element<{element.name}> {{ static const int ks_value = {value}; }};"
         )
     lines.append(f'#include "{_TEMPLATES.name}"')
-    lines.append(f"template struct kernelskill_count<{function}::count, decltype({symbol})>;")
-    lines.append(f"template struct kernelskill_result<kernelskill_result_code<{function}::result>::value>;")
+    lines.append(f"template struct kernelskill_count<{function}::ks_count, decltype({symbol})>;")
+    lines.append(
+        f"template struct kernelskill_result<kernelskill_result_code<{function}::ks_result>::ks_value>;"
+    )
     for position in range(count):
-        nth = f"kernelskill_nth<{position}, {function}::list>::type"
-        lines.append(f"template struct kernelskill_parameter<{position}, kernelskill_code<{nth}>::value>;")
+        nth = f"kernelskill_nth<{position}, {function}::ks_list>::ks_type"
+        lines.append(f"template struct kernelskill_parameter<{position}, kernelskill_code<{nth}>::ks_value>;")
     return include_line(candidate) + "\n".join(lines) + "\n"
 
 

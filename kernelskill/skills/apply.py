@@ -20,6 +20,7 @@ from kernelskill.schema.proposal import (
 )
 from kernelskill.schema.task import Allowance, Promise
 from kernelskill.skills.library import SkillLibrary
+from kernelskill.skills.macro_names import without_macro_names
 from kernelskill.skills.parsed_files import parsed, with_included_macros
 from kernelskill.skills.result_check import check_result
 from kernelskill.skills.transformation import Rewrite, Site, SkillContext, SkillRefused
@@ -124,7 +125,7 @@ def apply_step(candidate: Candidate, step: Step, library: SkillLibrary, context:
     _check_parameters(parameters, site.parameters or skill.parameters)
     try:
         rewrite = library.transformation(skill).rewrite(unit, site, parameters, whole)
-        return _carry_out(candidate, rewrite)
+        return _carry_out(candidate, without_macro_names(rewrite, whole.units))
     except (EditConflict, LockedRegion) as error:
         raise SkillRefused(error.message) from error
 

@@ -134,6 +134,10 @@ def test_every_input_counts_in_the_key(toolchain):
         ),
         ("namespace n { void f() noexcept { } }", signature("n::f", c_linkage=False)),
         (
+            "#define N 4\n#define T 5\n#define P 6\n#define type 7\n#define p0 8\nvoid f(float* y) { }",
+            signature("f", ("y", "float*"), c_linkage=False),
+        ),
+        (
             '#include <cuda_fp16.h>\nextern "C" cudaError_t f(__half h, float4 v, cudaStream_t s) '
             "{ return cudaGetLastError(); }",
             signature("f", ("h", "__half"), ("v", "float4"), ("s", "cudaStream_t"), returns="cudaError_t"),

@@ -21,6 +21,19 @@ enum Mode { FAST, SLOW };
 enum class Small : short { A };
 struct Pair { int a, b; };
 """
+LOWER_CASE = (
+    "value",
+    "type",
+    "element",
+    "result",
+    "list",
+    "count",
+    "parameters",
+    "p0",
+    "size",
+    "code",
+    "first",
+)
 # Spelling, kind, canonical name, dtype, lanes, bytes, const.
 SPELLINGS = [
     ("const real* __restrict__", "pointer", "float", "float32", 1, 4, True),
@@ -92,6 +105,13 @@ def test_spellings(all_spellings, number):
     else:
         element = found.element
         assert (element.name, element.dtype, element.lanes, element.size_bytes) == (name, dtype, lanes, size)
+
+
+def test_short_names_may_be_macros(probe):
+    text = "".join(f"#define {name} 7\n" for name in (*"ABCDEFGHIKLMNPRSTUVWXYZ", *LOWER_CASE))
+    found = probe(f"{text} int f(const float* x, cudaStream_t y) {{ return 0; }}", ("x", "y"))
+    assert [p.kind for p in found.parameters] == ["pointer", "stream"]
+    assert found.returns == "int"
 
 
 @pytest.mark.parametrize("returns", ["void", "int", "cudaError_t"])
