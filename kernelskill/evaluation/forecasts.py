@@ -48,6 +48,8 @@ class Forecast(Record):
     seconds: float | None
     reason: str = ""
     """Why there is none."""
+    spilled_bytes: int = 0
+    """Written to and read from local memory by a thread, over all kernels: their cost is no part of the time."""
 
 
 @runtime_checkable
@@ -145,7 +147,8 @@ class Forecaster:
         run = self._backend.profile(build, plan, trial.bundle.contents(), depth="quick")
         if run.duration_ms is None:
             return Forecast(candidate=candidate.digest, seconds=None, reason=run.unavailable)
-        return Forecast(candidate=candidate.digest, seconds=run.duration_ms / 1e3)
+        spilled = sum(kernel.spill_store_bytes + kernel.spill_load_bytes for kernel in build.kernels)
+        return Forecast(candidate=candidate.digest, seconds=run.duration_ms / 1e3, spilled_bytes=spilled)
 
 
 def most_at_once(trial_bytes: int) -> int:

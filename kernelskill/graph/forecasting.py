@@ -14,6 +14,7 @@ from kernelskill.graph.context import PROPOSALS, RoundContext
 from kernelskill.graph.points import made_point
 from kernelskill.policy.rank import choose
 from kernelskill.schema.proposal import Proposal, RankedProposal
+from kernelskill.schema.run import Member
 
 GOOD_GAIN = 0.2
 """ln(speedup) at its first values with which a family needs no second look."""
@@ -100,11 +101,22 @@ def _begun_at(context: RoundContext, family: Proposal, values: Values) -> Propos
     return family.model_copy(update={name: getattr(point, name) for name in own})
 
 
-def forecast_gains(context: RoundContext, proposals: Sequence[Proposal]) -> dict[str, float]:
+def _measured_s(member: Member) -> float:
+    return member.evaluation.timings[0].median_ms / 1e3
+
+
+def forecast_gains(
+    context: RoundContext, proposals: Sequence[Proposal], *, spills: bool = True
+) -> dict[str, float]:
     """Return ln(estimated speedup over its base) by id of a proposal, of those that the emulated device can tell.
 
     A base that it cannot trace counts with its measured time: the estimates are of that size too. Forecasts end with
     the budget and with the user's patience; what is not told by then has no gain.
+
+    Args:
+        context: Of the round.
+        proposals: What is asked about.
+        spills: Whether to tell also of those that spill more registers than their base.
     """
     evaluator = context.evaluator
     if not isinstance(evaluator, Forecasting) or not proposals:
@@ -117,8 +129,9 @@ def forecast_gains(context: RoundContext, proposals: Sequence[Proposal]) -> dict
     )
     gains: dict[str, float] = {}
     for proposal in proposals:
-        after = found[proposal.candidate.digest].seconds
-        before = found[proposal.base].seconds or bases[proposal.base].evaluation.timings[0].median_ms / 1e3
-        if after is not None and after > 0 and before > 0:
+        told, base = found[proposal.candidate.digest], found[proposal.base]
+        after, before = told.seconds, base.seconds or _measured_s(bases[proposal.base])
+        may_spill = spills or told.spilled_bytes <= base.spilled_bytes
+        if may_spill and after is not None and after > 0 and before > 0:
             gains[proposal.id] = log(before / after)
     return gains

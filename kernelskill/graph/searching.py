@@ -223,7 +223,7 @@ def _forecast_points(context: RoundContext, bench: _Bench, own: Values) -> list[
             point = bench.make(steps_at(bench.family.steps, bench.family.choices, values))
             if isinstance(point, Proposal) and not bench.before_building(point):
                 made[values] = point
-        gains = forecast_gains(context, list(made.values()))
+        gains = forecast_gains(context, list(made.values()), spills=False)
         return {values: gains[point.id] for values, point in made.items() if point.id in gains}
 
     return climbed(bench.family.choices, own, WAVES * context.config.forecasts, tell)

@@ -18,6 +18,8 @@ LEAST_SHARE = 0.8
 """Of the best one's ln(speedup): who brings less is passed over."""
 MOST_BEHIND = 0.05
 """In ln(speedup), behind the best one: who is farther behind is passed over."""
+LEAST_APART = 0.02
+"""ln(speedup) with which the best change of another kernel goes on: it adds to what the best one brings."""
 
 
 def wants_shortlist(context: RoundContext, proposals: Sequence[Proposal]) -> bool:
@@ -58,10 +60,24 @@ def shortlist(
     best_first = sorted(found, key=lambda entry: entry[:2], reverse=True)
     if not best_first:
         return [], looked
-    best = best_first[0][0]
+    return going_on([(gain, proposal) for gain, _, proposal in best_first]), looked
+
+
+def going_on(best_first: Sequence[tuple[float, Proposal]]) -> list[Proposal]:
+    """Return who gets a full evaluation: the best, the best of every other kernel, and who is close to the best.
+
+    Args:
+        best_first: ln(speedup) and the proposal.
+    """
+    best, first = best_first[0]
+    apart: dict[str, Proposal] = {}
+    for gain, proposal in best_first[1:]:
+        if proposal.kernel != first.kernel and gain > LEAST_APART:
+            apart.setdefault(proposal.kernel, proposal)
     least = max(0.0, LEAST_SHARE * best, best - MOST_BEHIND)
-    going_on = [proposal for gain, _, proposal in best_first[1:MOST_FULL] if gain > least]
-    return [best_first[0][2], *going_on], looked
+    close = [proposal for gain, proposal in best_first[1:] if gain > least]
+    others = {proposal.id: proposal for proposal in (*apart.values(), *close)}
+    return [first, *others.values()][:MOST_FULL]
 
 
 def _was_seen(context: RoundContext, number: int, proposal: Proposal) -> bool:

@@ -41,7 +41,12 @@ class Foretold(LocalEvaluator):
         told = [c for c in candidates if wanted()]
         self.asked = [*getattr(self, "asked", []), *(c.digest for c in told)]
         silent = {c.digest: Forecast(candidate=c.digest, seconds=None) for c in candidates}
-        return silent | {c.digest: Forecast(candidate=c.digest, seconds=_said(c.source)) for c in told}
+        return silent | {c.digest: _forecast(c) for c in told}
+
+
+def _forecast(candidate: Candidate) -> Forecast:
+    spilled = 8 if "spills" in candidate.source else 0
+    return Forecast(candidate=candidate.digest, seconds=_said(candidate.source), spilled_bytes=spilled)
 
 
 def _said(text: str) -> float | None:

@@ -12,6 +12,7 @@ from kernelskill.graph import outcomes
 from kernelskill.graph.context import SEARCHES, SLATES, RoundContext
 from kernelskill.graph.forecasting import forecast_gains
 from kernelskill.graph.searching import allowance
+from kernelskill.graph.shortlist import going_on
 from kernelskill.report.predictions import prediction_rows
 from kernelskill.runs import fold
 from kernelskill.schema.event import Evaluated, Judged, Observed, Proposed, Ranked, Searched
@@ -259,6 +260,36 @@ def test_a_family_that_begins_badly_is_begun_where_its_forecast_is_good(shop: Ca
     assert "ms=0.2" in best_source(context)
     chosen = [context.proposal(p) for p in of_kind(context, Ranked)[0].chosen]
     assert [len(p.choices[0].values) for p in chosen if p.choices] == [8]
+
+
+def test_points_that_spill_are_not_what_forecasts_lead_to(shop: Callable[..., Any]) -> None:
+    made = shop(slate=2, points=0, budget_s=1000.0, forecasts=4, rounds=1)
+    made.skill("compute/a", "/* plain */", "/* a */", 0.5)
+    made.skill("compute/b", "/* plain */", "/* b spills */", 0.4)
+    context = made.run(made.context())
+    clean, spilling = [context.proposal(event.proposal) for event in of_kind(context, Evaluated)][:2]
+    if "spills" in clean.candidate.source:
+        clean, spilling = spilling, clean
+    assert forecast_gains(context, [clean, spilling]).keys() == {clean.id, spilling.id}
+    assert forecast_gains(context, [clean, spilling], spills=False).keys() == {clean.id}
+
+
+def test_changes_of_two_kernels_go_on_together(shop: Callable[..., Any]) -> None:
+    made = shop(slate=3, points=0, budget_s=1000.0, rounds=1)
+    for name, ms in (("a", 0.4), ("b", 0.39), ("c", 0.38), ("d", 0.9)):
+        made.skill(f"compute/{name}", "/* plain */", f"/* {name} */", ms)
+    context = made.run(made.context())
+    found = [context.proposal(event.proposal) for event in of_kind(context, Evaluated)][:3]
+    first, close, other = found[0], found[1], found[2].model_copy(update={"kernel": "second"})
+    late = other.model_copy(update={"id": "late"})
+    small = other.model_copy(update={"id": "small", "kernel": "third"})
+    # The best of every other kernel, however little it brings beside the best, before who is close to it.
+    assert going_on([(0.9, first), (0.89, close), (0.3, other), (0.29, late), (0.01, small)]) == [
+        first,
+        other,
+        close,
+    ]
+    assert going_on([(0.9, first), (0.01, other)]) == [first]
 
 
 def test_nothing_is_forecast_when_the_time_is_over_or_the_user_stops(shop: Callable[..., Any]) -> None:
