@@ -127,7 +127,7 @@ def _load(
         tests=source,
         generated=entry.generated,
         assumptions=entry.assumptions,
-        warnings=(*test.warnings, *_left_behind(source), *entry.warnings),
+        warnings=(*test.warnings, *_without_effect(test, task), *_left_behind(source), *entry.warnings),
     )
 
 
@@ -186,6 +186,18 @@ def _tolerance(test: TestDescription, dtype: str, name: str) -> Tolerance:
     if is_exact and not dtype.startswith("["):
         return default
     return test.tolerance or (default_tolerance("float32") if is_exact else default)
+
+
+def _without_effect(test: TestDescription, task: Task) -> tuple[str, ...]:
+    """Say so where a TOLERANCE for all outputs loosens none: integers are exact unless they are named."""
+    exact = [name for name, tolerance in task.tolerances.items() if not (tolerance.rtol or tolerance.atol)]
+    given = test.tolerance
+    if given is None or not (given.rtol or given.atol) or len(exact) < len(task.tolerances) or not exact:
+        return ()
+    return (
+        f"TOLERANCE has no effect: all outputs ({listed(exact)}) are integers, which are compared exactly; "
+        f"name one to allow more: TOLERANCE = {{{exact[0]!r}: dict(rtol={given.rtol:g}, atol={given.atol:g})}}",
+    )
 
 
 def _left_behind(source: TestSource) -> tuple[str, ...]:

@@ -53,6 +53,34 @@ def test_a_task_is_described_in_full(load):
     assert not task.generated_launcher
 
 
+INTEGERS = (
+    'extern "C" void f(const int *x, int *y, int n) {}',
+    """
+import numpy as np
+CASES = [dict(n=4, time=True)]
+def make_inputs(rng, n):
+    return {"x": rng.integers(0, 9, n, dtype=np.int32), "n": n}
+def reference(x):
+    return {"y": x}
+""",
+)
+
+
+def test_a_tolerance_that_loosens_nothing_is_told(load):
+    kernel, test = INTEGERS
+    told = load(kernel, test + "TOLERANCE = dict(atol=1)\n")
+    assert told.task.tolerances["y"].atol == 0
+    (warning,) = told.warnings
+    assert warning.startswith("TOLERANCE has no effect: all outputs ('y') are integers")
+    assert "TOLERANCE = {'y': dict(rtol=0, atol=1)}" in warning
+    named = load(kernel, test + "TOLERANCE = {'y': dict(atol=1)}\n")
+    assert (named.task.tolerances["y"].atol, named.warnings) == (1, ())
+    assert load(kernel, test + "TOLERANCE = dict(rtol=0)\n").warnings == ()
+    mixed = kernel.replace("int n", "float *z, int n")
+    both = test.replace('{"y": x}', '{"y": x, "z": x.astype(np.float32)}')
+    assert load(mixed, both + "TOLERANCE = dict(atol=1)\n").warnings == ()
+
+
 def test_keep_exact_takes_reordering_back(load):
     assert load(keep_exact=True).task.allow == frozenset()
 
