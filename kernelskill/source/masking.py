@@ -7,7 +7,7 @@ is always taken from the original, so that a mask is never seen outside this roo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -206,9 +206,17 @@ def _closing_parenthesis(data: bytes, tokens: list[Lexeme], index: int) -> int:
     return 0
 
 
-def mask_false_templates(copy: bytes, closers: list[int]) -> bytes:
-    """Return the copy with each `>` that closes a false template spelled `<`, which binds the same."""
+def mask_misread(copy: bytes, closers: Sequence[int], parentheses: Sequence[int]) -> bytes:
+    """Return the copy without what the grammar misreads.
+
+    Args:
+        copy: What the parser reads.
+        closers: Each `>` that closes a false template; it becomes `<`, which binds the same.
+        parentheses: Those of false casts, around one name; they become spaces.
+    """
     changed = bytearray(copy)
-    for closer in closers:
-        changed[closer] = ord("<")
+    for position in closers:
+        changed[position] = ord("<")
+    for position in parentheses:
+        changed[position] = ord(" ")
     return bytes(changed)

@@ -10,13 +10,19 @@ import tree_sitter_cuda
 from tree_sitter import Language, Parser, Tree
 from tree_sitter import Node as Node
 
-from kernelskill.source.masking import QUALIFIER_WORDS, Mask, mask_false_templates, mask_source
+from kernelskill.source.masking import QUALIFIER_WORDS, Mask, mask_misread, mask_source
 
 _LANGUAGE = Language(tree_sitter_cuda.language())
 _VARIABLE_DECLARATORS = frozenset(
     {
         *("parameter_declaration", "init_declarator", "optional_parameter_declaration", "array_declarator"),
         *("pointer_declarator", "reference_declarator", "declaration"),
+    }
+)
+_TYPE_DECLARATIONS = frozenset(
+    {
+        *("type_definition", "alias_declaration", "type_parameter_declaration"),
+        *("struct_specifier", "class_specifier", "union_specifier", "enum_specifier"),
     }
 )
 _MASKING_ROUNDS = 8
@@ -139,8 +145,8 @@ def strip_parentheses(node: Node) -> Node:
 def parse_syntax(text: str) -> SyntaxTree:
     """Parse text; broken text gives a tree with error nodes.
 
-    Comparisons that the grammar takes for template arguments are found by their name, which is that of
-    a variable, and read again as comparisons.
+    Comparisons that the grammar takes for template arguments, and operands in parentheses that it takes for the types of
+    casts (`(flag) && a < b`), are found by their name, which is that of a variable, and read again as what they are.
     """
     data = text.encode()
     parser = Parser(_LANGUAGE)
@@ -151,10 +157,10 @@ def parse_syntax(text: str) -> SyntaxTree:
         copy, masks = mask_source(data, macros)
         tree = parser.parse(copy)
     for _ in range(_MASKING_ROUNDS):
-        closers = _false_template_closers(tree.root_node, data)
-        if not closers:
+        closers, parentheses = _misread(tree.root_node, data)
+        if not closers and not parentheses:
             break
-        copy = mask_false_templates(copy, closers)
+        copy = mask_misread(copy, closers, parentheses)
         tree = parser.parse(copy)
     starts = [0]
     starts.extend(index + 1 for index, byte in enumerate(data) if byte == ord("\n"))
@@ -176,25 +182,47 @@ def _qualifier_macros(root: Node, data: bytes) -> dict[str, str]:
     return macros
 
 
-def _false_template_closers(root: Node, data: bytes) -> list[int]:
+def _misread(root: Node, data: bytes) -> tuple[list[int], list[int]]:
+    """Return where false templates are closed, and the parentheses of false casts."""
     variables: set[bytes] = set()
-    suspects: list[tuple[bytes, Node]] = []
+    types: set[bytes] = set()
+    templates: list[tuple[bytes, Node]] = []
+    casts: list[tuple[bytes, Node]] = []
     for node in walk(root):
         if node.type in _VARIABLE_DECLARATORS:
             for declared in node.children_by_field_name("declarator"):
                 if declared.type == "identifier":
-                    variables.add(data[declared.start_byte : declared.end_byte])
+                    variables.add(_bytes_of(declared, data))
             if node.type == "reference_declarator" and named(node)[0].type == "identifier":
-                variables.add(data[named(node)[0].start_byte : named(node)[0].end_byte])
+                variables.add(_bytes_of(named(node)[0], data))
+        elif node.type in _TYPE_DECLARATIONS:
+            types.update(
+                _bytes_of(each, data) for each in node.named_children if each.type == "type_identifier"
+            )
         elif node.type == "template_argument_list" and node.parent is not None:
             name = node.parent.child_by_field_name("name")
             if name is not None:
-                suspects.append((data[name.start_byte : name.end_byte], node))
-    return [
+                templates.append((_bytes_of(name, data), node))
+        elif node.type == "cast_expression" and (kind := node.child_by_field_name("type")) is not None:
+            casts.append((_bytes_of(kind, data), kind))
+    closers = [
         node.end_byte - 1
-        for name, node in suspects
+        for name, node in templates
         if name in variables and data[node.end_byte - 1 : node.end_byte] == b">" and not _launches(node)
     ]
+    false = [kind for name, kind in casts if name in variables - types]
+    return closers, [position for kind in false for position in _parentheses(kind)]
+
+
+def _parentheses(kind: Node) -> Iterator[int]:
+    """Yield where the parentheses around the type of a cast stand."""
+    for neighbour in (kind.prev_sibling, kind.next_sibling):
+        if neighbour is not None and neighbour.type in ("(", ")"):
+            yield neighbour.start_byte
+
+
+def _bytes_of(node: Node, data: bytes) -> bytes:
+    return data[node.start_byte : node.end_byte]
 
 
 def _launches(arguments: Node) -> bool:

@@ -1,8 +1,9 @@
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelskill.source.definitions import FunctionKind
-from kernelskill.source.syntax import walk
+from kernelskill.source.syntax import parse_syntax, walk
 from kernelskill.source.unit import SourceUnit
 
 
@@ -133,3 +134,26 @@ def test_any_text_parses_with_true_offsets(text):
     assert unit.text_of(unit.root) in text
     for node in walk(unit.root):
         assert 0 <= node.start_byte <= node.end_byte <= len(unit.data)
+
+
+@pytest.mark.parametrize("rest", ["&& b < c", "& b < 3", "&& (b) + 1 < c", "& (b) % 2", "&& (b) & a < c"])
+@pytest.mark.parametrize(
+    "place", ["if (%s) b = 1;", "while (%s) b = 1;", "c = %s;", "x[%s] = 1;", "g(%s, 1);"]
+)
+def test_an_operand_in_parentheses_is_no_cast(place, rest):
+    text = f"__global__ void f(int *x, int a, int b, int c) {{ {place % f'(a) {rest}'} }}"
+    syntax = parse_syntax(text)
+    assert not [n for n in walk(syntax.root) if n.type in ("cast_expression", "type_identifier", "ERROR")]
+    used = [syntax.text_of(n) for n in walk(syntax.root) if n.type == "identifier"]
+    assert used.count("a") == 1 + text.count("a) ") + text.count("& a")
+
+
+@pytest.mark.parametrize(
+    "declaration",
+    ["typedef int a;", "using a = int;", "struct a { int v; };", "enum a { NONE };", "template <class a>"],
+)
+def test_a_cast_to_a_type_of_the_file_stays_one(declaration):
+    text = (
+        f"{declaration} __device__ int f(int b, int c) {{ return (a) & b < c; }} int g(int a) {{ return a; }}"
+    )
+    assert [n.type for n in walk(parse_syntax(text).root)].count("cast_expression") == 1
