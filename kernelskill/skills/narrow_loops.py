@@ -83,8 +83,6 @@ def read_narrow(
     for one in chosen:
         if _has_copy(unit, function, one):
             raise SkillRefused(f"{one.name!r} has a copy of 32 bits already")
-        if any(node.type == "type_identifier" and unit.text_of(node) == one.name for node in walk(loop.node)):
-            raise SkillRefused(f"line {loop.line}: {one.name!r} in parentheses may be a cast")
     while any(one in written and not _is_inside(loop, one) for one in chosen):
         try:
             return _bounded(unit, function, loop, chosen, context)

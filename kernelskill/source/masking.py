@@ -206,17 +206,9 @@ def _closing_parenthesis(data: bytes, tokens: list[Lexeme], index: int) -> int:
     return 0
 
 
-def mask_misread(copy: bytes, closers: Sequence[int], parentheses: Sequence[int]) -> bytes:
-    """Return the copy without what the grammar misreads.
-
-    Args:
-        copy: What the parser reads.
-        closers: Each `>` that closes a false template; it becomes `<`, which binds the same.
-        parentheses: Those of false casts, around one name; they become spaces.
-    """
+def mask_false_templates(copy: bytes, closers: Sequence[int]) -> bytes:
+    """Return the copy with each `>` that closes a false template spelled `<`, which binds the same."""
     changed = bytearray(copy)
-    for position in closers:
-        changed[position] = ord("<")
-    for position in parentheses:
-        changed[position] = ord(" ")
+    for closer in closers:
+        changed[closer] = ord("<")
     return bytes(changed)

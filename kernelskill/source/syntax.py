@@ -10,7 +10,7 @@ import tree_sitter_cuda
 from tree_sitter import Language, Parser, Tree
 from tree_sitter import Node as Node
 
-from kernelskill.source.masking import QUALIFIER_WORDS, Mask, mask_misread, mask_source
+from kernelskill.source.masking import QUALIFIER_WORDS, Mask, mask_false_templates, mask_source
 
 _LANGUAGE = Language(tree_sitter_cuda.language())
 _VARIABLE_DECLARATORS = frozenset(
@@ -53,6 +53,8 @@ class SyntaxTree:
     tree: Tree
     masks: tuple[Mask, ...]
     line_starts: tuple[int, ...] = field(repr=False)
+    false_casts: tuple[Span, ...] = ()
+    """Variables in parentheses that the tree has as the types of casts."""
 
     @property
     def root(self) -> Node:
@@ -145,8 +147,9 @@ def strip_parentheses(node: Node) -> Node:
 def parse_syntax(text: str) -> SyntaxTree:
     """Parse text; broken text gives a tree with error nodes.
 
-    Comparisons that the grammar takes for template arguments, and operands in parentheses that it takes for the types of
-    casts (`(flag) && a < b`), are found by their name, which is that of a variable, and read again as what they are.
+    Comparisons that the grammar takes for template arguments are found by their name, which is that of a variable, and
+    read again as comparisons. Operands in parentheses that it takes for the types of casts (`(flag) & a < b`) are found
+    in the same way; no spelling of the same length and meaning is read otherwise, so they are told.
     """
     data = text.encode()
     parser = Parser(_LANGUAGE)
@@ -156,15 +159,16 @@ def parse_syntax(text: str) -> SyntaxTree:
     if macros:
         copy, masks = mask_source(data, macros)
         tree = parser.parse(copy)
+    false_casts: list[Span] = []
     for _ in range(_MASKING_ROUNDS):
-        closers, parentheses = _misread(tree.root_node, data)
-        if not closers and not parentheses:
+        closers, false_casts = _misread(tree.root_node, data)
+        if not closers:
             break
-        copy = mask_misread(copy, closers, parentheses)
+        copy = mask_false_templates(copy, closers)
         tree = parser.parse(copy)
     starts = [0]
     starts.extend(index + 1 for index, byte in enumerate(data) if byte == ord("\n"))
-    return SyntaxTree(text=text, data=data, tree=tree, masks=masks, line_starts=tuple(starts))
+    return SyntaxTree(text, data, tree, masks, tuple(starts), tuple(false_casts))
 
 
 def _qualifier_macros(root: Node, data: bytes) -> dict[str, str]:
@@ -182,8 +186,8 @@ def _qualifier_macros(root: Node, data: bytes) -> dict[str, str]:
     return macros
 
 
-def _misread(root: Node, data: bytes) -> tuple[list[int], list[int]]:
-    """Return where false templates are closed, and the parentheses of false casts."""
+def _misread(root: Node, data: bytes) -> tuple[list[int], list[Span]]:
+    """Return where false templates are closed, and the types of false casts."""
     variables: set[bytes] = set()
     types: set[bytes] = set()
     templates: list[tuple[bytes, Node]] = []
@@ -210,15 +214,7 @@ def _misread(root: Node, data: bytes) -> tuple[list[int], list[int]]:
         for name, node in templates
         if name in variables and data[node.end_byte - 1 : node.end_byte] == b">" and not _launches(node)
     ]
-    false = [kind for name, kind in casts if name in variables - types]
-    return closers, [position for kind in false for position in _parentheses(kind)]
-
-
-def _parentheses(kind: Node) -> Iterator[int]:
-    """Yield where the parentheses around the type of a cast stand."""
-    for neighbour in (kind.prev_sibling, kind.next_sibling):
-        if neighbour is not None and neighbour.type in ("(", ")"):
-            yield neighbour.start_byte
+    return closers, [span_of(kind) for name, kind in casts if name in variables - types]
 
 
 def _bytes_of(node: Node, data: bytes) -> bytes:

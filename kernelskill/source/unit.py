@@ -66,7 +66,7 @@ class SourceUnit:
         macros = find_macros(syntax)
         conditionals = find_conditionals(syntax)
         problems = _find_problems(syntax)
-        functions = _with_opaque_reasons(find_functions(syntax, macros), problems, conditionals)
+        functions = _with_opaque_reasons(syntax, find_functions(syntax, macros), problems, conditionals)
         return SourceUnit(
             path=path,
             syntax=syntax,
@@ -189,6 +189,7 @@ def _find_problems(syntax: SyntaxTree) -> tuple[Problem, ...]:
 
 
 def _with_opaque_reasons(
+    syntax: SyntaxTree,
     functions: tuple[FunctionDef, ...],
     problems: tuple[Problem, ...],
     conditionals: tuple[ConditionalDef, ...],
@@ -200,9 +201,24 @@ def _with_opaque_reasons(
     return tuple(
         function
         if function.opaque_reason
-        else replace(function, opaque_reason=_opaque_reason(function, problems, conditionals, counts))
+        else replace(
+            function,
+            opaque_reason=_opaque_reason(function, problems, conditionals, counts)
+            or _false_cast(syntax, function),
+        )
         for function in functions
     )
+
+
+def _false_cast(syntax: SyntaxTree, function: FunctionDef) -> str:
+    """Return where the tree has a variable of a function as a type: its uses would not be found."""
+    for span in syntax.false_casts:
+        if function.span.contains(span):
+            name = syntax.text_of(span)
+            return (
+                f"line {syntax.line_of(span)}: ({name}) cannot be told from a cast; leave its parentheses out"
+            )
+    return ""
 
 
 def _opaque_reason(

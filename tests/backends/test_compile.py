@@ -143,7 +143,7 @@ def test_every_input_counts_in_the_key(toolchain):
             signature("f", ("h", "__half"), ("v", "float4"), ("s", "cudaStream_t"), returns="cudaError_t"),
         ),
     ],
-    ids=["C++", "static", "namespace and noexcept", "values and a stream"],
+    ids=["C++", "static", "namespace and noexcept", "macros of short names", "values and a stream"],
 )
 def test_every_launcher_is_entered_by_one_name(compile_, text, wanted):
     build = compile_("__global__ void k(float* y) { y[0] = 1; }\n" + text, wanted)

@@ -108,7 +108,7 @@ def test_lanes_are_refilled_first() -> None:
         ("while (value > 1) { value /= 2; out[value] = 1; }", "no loop that steps"),
         ("for (; value < n; value += 2) out[i] += 1;", "no loop that steps"),
         ("auto* p = &value; while (value > 1) { value /= 2; *p += 1; }", "no loop that steps"),
-        ("while ((value) && count < 60) { count++; value /= 2; }", "may be a cast"),
+        ("while ((value) & count < 60) { count++; value /= 2; }", "cannot be told from a cast"),
         ("while (value > 1) { for (int bit : {1, 2}) value /= 2; value--; }", "inside a statement"),
         ("while (value > 1) count += (value /= 2) & 1;", "inside a statement"),
         ("__shared__ unsigned long long all; while (all > 1) all /= 2;", "no loop that steps"),
