@@ -87,7 +87,8 @@ def _simple(expression: Expression, leaf: Leaf | None) -> tuple[str, int]:
             return f"{show(expression.condition, leaf, 1)} ? {sides[0]} : {sides[1]}", _SELECT
         case Cast():
             name = cuda_name(expression.kind)
-            if not name.isidentifier():
+            # `(unsigned(i) + 1)` is right, and parsers that know no types take `unsigned (i)` for a declaration.
+            if not name.isidentifier() or name in ("unsigned", "short"):
                 return f"({name}){show(expression.operand, leaf, _UNARY + 1)}", _UNARY
             return f"{name}({show(expression.operand, leaf)})", _ATOM
     raise AssertionError(type(expression))

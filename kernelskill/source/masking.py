@@ -27,6 +27,9 @@ _WORD_START = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_$
 _DIGITS = frozenset(b"0123456789")
 _WORD = _WORD_START | _DIGITS
 
+_SIZED = {b"unsigned": b"uint32_t", b"signed": b"size_t", b"short": b"float", b"long": b"char"}
+"""Types that the grammar reads as the beginning of a declaration in `(unsigned(i) + 1)`, with others as long."""
+
 
 @dataclass(frozen=True)
 class Mask:
@@ -35,7 +38,7 @@ class Mask:
     start: int
     end: int
     kind: str
-    """operator, qualifier or pragma."""
+    """operator, qualifier, type or pragma."""
     meaning: str = ""
     """The qualifiers or attribute meant, macros replaced by their value; the text of a pragma."""
 
@@ -149,8 +152,17 @@ def mask_source(data: bytes, qualifier_macros: Mapping[str, str]) -> tuple[bytes
                 masks.append(pragma)
     for mask in masks:
         if copy[mask.start : mask.end] == data[mask.start : mask.end]:
-            copy[mask.start : mask.end] = _blank(data[mask.start : mask.end])
+            text = data[mask.start : mask.end]
+            copy[mask.start : mask.end] = _SIZED[text] if mask.kind == "type" else _blank(text)
     return bytes(copy), tuple(masks)
+
+
+def _is_cast(data: bytes, tokens: list[Lexeme], index: int) -> bool:
+    """Whether a type is called with a value: `unsigned(i)`, and no `unsigned long (*)(int)`."""
+    following = [data[token.start : token.end] for token in tokens[index + 1 : index + 3]]
+    before = tokens[index - 1] if index else None
+    stands_alone = before is None or before.kind != "word" or data[before.start : before.end] == b"return"
+    return stands_alone and following[:1] == [b"("] and following[1:] not in ([], [b"*"], [b"&"], [b")"])
 
 
 def _blank(data: bytes) -> bytes:
@@ -185,6 +197,8 @@ def _word_mask(
         return Mask(token.start, end, kind, data[token.start : end].decode()) if end else None
     if word in BLANKED_WORDS:
         return Mask(token.start, token.end, "qualifier", word.decode())
+    if word in _SIZED and _is_cast(data, tokens, index):
+        return Mask(token.start, token.end, "type")
     name = word.decode()
     if name in qualifier_macros and not _is_directive_name(data, tokens, index):
         return Mask(token.start, token.end, "qualifier", qualifier_macros[name])

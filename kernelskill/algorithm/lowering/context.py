@@ -214,7 +214,7 @@ class Context:
             return self._offset_text(expression.name.removesuffix("@offset"))
         if isinstance(expression, Cast) and expression.kind == "unsigned" and self.index_type == "long long":
             wide = self._is_declared_wide(expression.operand)
-            return f"unsigned({self.show(expression.operand)})" if wide else None
+            return f"static_cast<unsigned>({self.show(expression.operand)})" if wide else None
         return None
 
     def _is_declared_wide(self, expression: Expression) -> bool:

@@ -160,3 +160,22 @@ def test_a_cast_to_a_type_of_the_file_is_one(declaration):
     syntax = parse_syntax(text)
     assert [n.type for n in walk(syntax.root)].count("cast_expression") == 1
     assert not syntax.false_casts
+
+
+@pytest.mark.parametrize("kind", ["unsigned", "signed", "short", "long", "int", "float"])
+@pytest.mark.parametrize(
+    "text", ["(%s(i) + 2)", "((%s (i + 1) * 3) ^ i) == 0 ? 1 : 2", "(%s(i))", "x[%s(i)]", "%s(i) * 3"]
+)
+def test_calls_of_types_are_casts(kind, text):
+    unit = SourceUnit.parse(f"__global__ void f(int i, int *x) {{ x[0] = {text % kind}; }}")
+    assert not unit.problems
+    assert not unit.kernels[0].is_opaque
+    calls = [node for node in walk(unit.syntax.root) if node.type == "call_expression"]
+    assert [unit.text_of(call).split("(")[0].strip() for call in calls] == [kind]
+
+
+def test_types_of_function_pointers_are_no_casts():
+    unit = SourceUnit.parse(
+        "typedef unsigned (*F)(int); typedef long long (*G)(int); unsigned (&r)[3] = q; long f(int);"
+    )
+    assert not [node for node in walk(unit.syntax.root) if node.type == "call_expression"]
