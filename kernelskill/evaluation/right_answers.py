@@ -48,6 +48,8 @@ class RightAnswers:
         if known is not None and _are_same(outputs, known.files):
             return known.finding
         copies = self._copied(trial, outputs)
+        if copies is None:
+            return compare(outputs)
         finding = compare(copies)
         if finding.status is not Status.PASSED:
             _remove(copies)
@@ -57,11 +59,16 @@ class RightAnswers:
         self._known[trial.bundle.key] = _Known(copies, finding)
         return finding
 
-    def _copied(self, trial: Trial, outputs: Mapping[str, Path]) -> dict[str, Path]:
+    def _copied(self, trial: Trial, outputs: Mapping[str, Path]) -> dict[str, Path] | None:
+        """Return copies of outputs; None where there is no room for them: then nothing is kept."""
         self._copies += 1
         copies = {name: trial.folder / f"right-{self._copies}-{name}" for name in outputs}
-        for name, path in outputs.items():
-            shutil.copyfile(path, copies[name])
+        try:
+            for name, path in outputs.items():
+                shutil.copyfile(path, copies[name])
+        except OSError:
+            _remove(copies)
+            return None
         return copies
 
 

@@ -91,3 +91,12 @@ def test_small_outputs_are_not_kept(trial: Any, tmp_path: Path) -> None:
         known.finding(trial, written(tmp_path / name, 4, SIZE - 1), reference)
     assert reference.compared == [tmp_path / "a", tmp_path / "b"]
     assert not list(trial.folder.iterdir())
+
+
+def test_where_nothing_can_be_kept_every_output_is_compared(trial: Any, tmp_path: Path) -> None:
+    trial.folder = tmp_path / "gone"
+    known, reference = RightAnswers(), Reference(4)
+    for name in "ab":
+        assert known.finding(trial, written(tmp_path / name, 4), reference).status is Status.PASSED
+    assert known.finding(trial, written(tmp_path / "c", 9), reference).status is Status.INCORRECT
+    assert reference.compared == [tmp_path / "a", tmp_path / "b", tmp_path / "c"]
