@@ -89,11 +89,13 @@ def measured(loaded: LoadedTask, text: str, device: str) -> dict[str, object]:
                     seed_pool=seeds.pool("main", 1).digest,
                 )
             )
+            conditions = evaluator.conditions().model_dump(mode="json")
         finally:
             evaluator.close()
     ratios = [[pair.median, pair.low, pair.high] for pair in evaluation.paired]
     times = [timing.median_ms for timing in evaluation.timings]
-    return {"status": evaluation.status, "detail": evaluation.detail, "speedup": ratios, "ms": times}
+    found = {"status": evaluation.status, "detail": evaluation.detail, "speedup": ratios, "ms": times}
+    return {**found, "conditions": conditions}
 
 
 def main() -> None:

@@ -31,6 +31,7 @@ import numpy as np
 from speed import CORE, different_candidates, open_task, request_time
 
 import kernelskill
+from kernelskill.errors import KernelSkillError
 from kernelskill.evaluation.calls import Extent
 from kernelskill.evaluation.comparison import Finding, compare_outputs, first_difference
 from kernelskill.evaluation.trials import Trial
@@ -64,7 +65,12 @@ def main(arguments: list[str] | None = None) -> int:
             rate = (chosen.mebibytes << 20) / median(seconds) / 1e9
             print(f"{name:<36} {median(seconds):7.3f} s  {rate:6.2f} GB/s", flush=True)
     if chosen.device is not None:
-        record["evaluations"] = found = _evaluations(chosen.device, chosen.task, chosen.candidates)
+        try:
+            found = _evaluations(chosen.device, chosen.task, chosen.candidates)
+        except KernelSkillError as error:
+            print(f"comparison: {error.message}", file=sys.stderr)
+            return error.exit_code
+        record["evaluations"] = found
         share = found["compared_s"] / found["evaluated_s"]
         found["share"] = share
         print(
