@@ -14,6 +14,7 @@ from kernelskill.algorithm.lowering.kept import declare_kept
 from kernelskill.algorithm.lowering.launching import Launch, argument_text, parameter_text
 from kernelskill.algorithm.lowering.launching import LaunchFacts as LaunchFacts
 from kernelskill.algorithm.lowering.mapping import Mapping
+from kernelskill.algorithm.lowering.normal_roots import with_roots_of_normals
 from kernelskill.algorithm.lowering.order import check_order
 from kernelskill.algorithm.lowering.original import original_points
 from kernelskill.algorithm.lowering.shared_memory import declare_memory, place_tiles
@@ -49,7 +50,11 @@ def emit(algorithm: Algorithm, schedule: Schedule, facts: LaunchFacts) -> Emitte
     taken = {*facts.identifiers, *(parameter.name for parameter in algorithm.parameters)}
     taken |= {axis.name for axis in algorithm.axes} | set(algorithm.ranges)
     taken |= {name for expression in algorithm.expressions for name in _called(expression)}
-    context = Context(algorithm, schedule, Names(taken), Writer(), index_type_of(algorithm))
+    names = Names(taken)
+    algorithm, root = with_roots_of_normals(algorithm, names)
+    context = Context(algorithm, schedule, names, Writer(), index_type_of(algorithm))
+    if root:
+        context.helpers["root of normal"] = root
     return _Emission(context, facts).run()
 
 
