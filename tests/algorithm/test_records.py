@@ -49,7 +49,7 @@ def test_other_fields_are_read_one_by_one(kind: str, field: str) -> None:
 def test_rows_that_share_elements_may_be_taken_together() -> None:
     algorithm = lifted(SOURCE.replace("TYPE", "float4").replace("FIELD", "w")).algorithm
     options = {each.name: each.values for each in MOVES["share_rows"].options(Plan(algorithm, Schedule()))}
-    assert options["points"] == ("1", "2", "4")
+    assert options["points"] == ("1", "2", "4", "8")
     values = {"lanes": "32", "threads": "128", "vector": "1", "points": "4"}
     plan = MOVES["share_rows"].apply(Plan(algorithm, Schedule()), values)
     assert emitted_text(plan).count("reinterpret_cast<const float4*>(bodies)[") == 1

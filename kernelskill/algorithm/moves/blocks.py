@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from kernelskill.algorithm.fused_sums import with_singles_first
 from kernelskill.algorithm.lowering.kernel import LaunchFacts
 from kernelskill.algorithm.model import IllegalMove
 from kernelskill.algorithm.moves.plan import Option, Plan, first_that_fits, number, pair
@@ -42,7 +43,7 @@ class SplitOverBlocks:
         if threads & (threads - 1) or not 64 <= threads <= 1024:
             raise IllegalMove("the number of threads must be a power of two, from 64 to 1024")
         shape = PointShape(*pair(values["shape"]), number(values["vector"]))
-        algorithm = without_running(plan.algorithm)
+        algorithm = with_singles_first(without_running(plan.algorithm))
         columns = number(values.get("columns", "32"))
         if columns & (columns - 1) or columns > 32:
             raise IllegalMove("the number of columns must be a power of two, up to 32")

@@ -8,6 +8,7 @@ from dataclasses import replace
 from kernelskill.algorithm.accumulate import accumulated
 from kernelskill.algorithm.expression import Expression, Fold, Load, Loop, walk
 from kernelskill.algorithm.flatten import flattened
+from kernelskill.algorithm.fused_sums import with_singles_first
 from kernelskill.algorithm.integers import coefficient, constant, exact_division, multiply, subtract, value_of
 from kernelskill.algorithm.model import Algorithm, IllegalMove, Store
 from kernelskill.algorithm.moves.plan import (
@@ -39,12 +40,12 @@ class ShareRows:
             Option("vector", _widths(plan.algorithm), "neighbouring steps that a lane takes together"),
         )
         if _rows_share_loads(plan.algorithm):
-            offered += (Option("points", ("1", "2", "4"), "rows that a lane takes together"),)
+            offered += (Option("points", ("1", "2", "4", "8"), "rows that a lane takes together"),)
         return first_that_fits(self, plan, offered)
 
     def apply(self, plan: Plan, values: Mapping[str, str]) -> Plan:
         lanes, threads, points = (number(values.get(name, "1")) for name in ("lanes", "threads", "points"))
-        algorithm = without_running(plan.algorithm)
+        algorithm = with_singles_first(without_running(plan.algorithm))
         if plan.schedule.staged or plan.schedule.lanes > 1:
             raise IllegalMove("points are scheduled otherwise already")
         if lanes & (lanes - 1) or lanes < 2:
@@ -74,7 +75,7 @@ class ShareColumns:
 
     def apply(self, plan: Plan, values: Mapping[str, str]) -> Plan:
         lanes, threads = number(values["lanes"]), number(values["threads"])
-        algorithm = without_running(plan.algorithm)
+        algorithm = with_singles_first(without_running(plan.algorithm))
         if plan.schedule.staged or plan.schedule.lanes > 1:
             raise IllegalMove("points are scheduled otherwise already")
         if not algorithm.axes:
@@ -118,7 +119,7 @@ class SumInBlocks:
     def apply(self, plan: Plan, values: Mapping[str, str]) -> Plan:
         if plan.schedule.staged or plan.schedule.lanes > 1:
             raise IllegalMove("points are scheduled otherwise already")
-        algorithm = accumulated(flattened(plan.algorithm))
+        algorithm = with_singles_first(accumulated(flattened(plan.algorithm)))
         threads = number(values["threads"])
         if threads & (threads - 1) or threads < 32:
             raise IllegalMove("the number of threads must be a power of two, 32 at least")
