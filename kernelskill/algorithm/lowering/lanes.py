@@ -62,6 +62,71 @@ def combine_lanes(context: Context, reduction: Reduce, target: str, start: str) 
         context.out.line(f"{target} = {combined_text(reduction.op, reduction.kind, start, target)};")
 
 
+def combine_rows(context: Context, reduction: Reduce, name: str, rows: str) -> bool:
+    """Write the statement after which every lane holds the whole results of all rows that it takes together.
+
+    Lanes of several warps wait for one another, for all rows at once. False where they need not wait, or where
+    each result takes its start in: nothing is written.
+
+    Args:
+        context: Of the kernel.
+        reduction: What the lanes share.
+        name: The array of a lane's partial results.
+        rows: The constant that is its length.
+    """
+    schedule = context.schedule
+    if schedule.lanes <= 32 or schedule.lanes_outer or has_start(reduction):
+        return False
+    op, kind = reduction.op, reduction.kind
+    key = f"lanes {op} {kind} {schedule.lanes} of {rows}"
+    if key not in context.helpers:
+        context.helper_names[key] = context.names.fresh(f"lanes_{_WORDS.get(op, 'result')}s")
+        context.helpers[key] = _rows_text(context, context.helper_names[key], op, kind, rows)
+    context.out.line(f"{context.helper_names[key]}({name});")
+    return True
+
+
+def _rows_text(context: Context, name: str, op: str, kind: str, rows: str) -> str:
+    """Return the function for lanes of several warps that take several rows together."""
+    spelled, word = cuda_name(kind), _WORDS.get(op, "result")
+    lanes, total = context.schedule.lanes, context.schedule.threads // 32
+    each_row = f"for (int row = 0; row < {rows}; ++row)"
+    return "\n".join(
+        [
+            f"// The {word} of each row over {lanes} neighbouring threads; each of them gets it. All threads of the block",
+            "// call it.",
+            f"__device__ __forceinline__ void {name}({spelled} (&values)[{rows}]) {{",
+            f"    __shared__ {spelled} parts[{rows}][{total}];",
+            "#pragma unroll",
+            f"    {each_row} {{",
+            "#pragma unroll",
+            "        for (int step = 16; step > 0; step /= 2) {",
+            f"            const {spelled} other = __shfl_xor_sync(0xffffffffu, values[row], step);",
+            f"            values[row] = {combined_text(op, kind, 'values[row]', 'other')};",
+            "        }",
+            "    }",
+            "    __syncthreads();  // the values of the last call are no longer needed",
+            "#pragma unroll",
+            f"    {each_row} {{",
+            "        if (threadIdx.x % 32 == 0) parts[row][threadIdx.x / 32] = values[row];",
+            "    }",
+            "    __syncthreads();",
+            f"    const int first = threadIdx.x / {lanes} * {lanes // 32};",
+            "#pragma unroll",
+            f"    {each_row} {{",
+            "        values[row] = parts[row][first];",
+            "#pragma unroll",
+            f"        for (int warp = 1; warp < {lanes // 32}; ++warp) {{",
+            f"            const {spelled} other = parts[row][first + warp];",
+            f"            values[row] = {combined_text(op, kind, 'values[row]', 'other')};",
+            "        }",
+            "    }",
+            "}",
+            "",
+        ]
+    )
+
+
 def lanes_function(context: Context, op: str, kind: str) -> str:
     """Return the name of a device function that combines a value over the lanes of a group."""
     lanes = context.schedule.lanes

@@ -24,7 +24,13 @@ from kernelskill.algorithm.lowering.hoisting import Accumulation, can_share, hoi
 from kernelskill.algorithm.lowering.holding import guarded, hold_load, hold_records, ordered, unheld_loads
 from kernelskill.algorithm.lowering.invariants import hold_invariants
 from kernelskill.algorithm.lowering.kept import serves, write_kept
-from kernelskill.algorithm.lowering.lanes import combine_lanes, has_start, neutral_of, pick_lanes
+from kernelskill.algorithm.lowering.lanes import (
+    combine_lanes,
+    combine_rows,
+    has_start,
+    neutral_of,
+    pick_lanes,
+)
 from kernelskill.algorithm.lowering.loop_heads import is_short, loop_head
 from kernelskill.algorithm.lowering.packs import Packs, Run, packs_of_loads, wide_steps
 from kernelskill.algorithm.lowering.steps import Member, body_of, state_name, take_in
@@ -364,6 +370,8 @@ class _Group:
                 pick,
                 [state_name(context, member, n) for n in range(len(reduction.states))],
             )
+            return
+        if len(member.dims) == 1 and combine_rows(context, reduction, member.name, member.dims[0].points):
             return
         with context.over_points(member.dims, [reduction.initial]):
             target = member.name + member.subscript
