@@ -25,6 +25,11 @@ _FLOAT32 = {
     "div": (("fp32", 8.0), ("sfu", 1.0)), "sqrt": (("fp32", 6.0), ("sfu", 1.0)), "rcp": (("fp32", 5.0), ("sfu", 1.0)),
 }  # fmt: skip
 _APPROXIMATE = ("ex2", "lg2", "sin", "cos", "rsqrt", "tanh", "rcp", "sqrt", "div")
+_AROUND = {"sin": (1.0, 0.0), "cos": (1.0, 0.0), "tanh": (0.0, 0.0), "rcp": (2.0, 4.0), "div": (3.0, 1.0)}
+"""Multiplications and comparisons round a hardware approximation that takes subnormal numbers, as ptxas 13 writes them."""
+_AROUND_USUALLY = (2.0, 1.0)
+_AROUND_FLUSHED = {"sin": 1.0, "cos": 1.0, "div": 1.0}
+"""Multiplications where subnormal numbers are flushed."""
 _FLOAT64 = {"div": 14.0, "sqrt": 14.0, "rcp": 9.0, "rsqrt": 9.0}
 
 
@@ -75,8 +80,10 @@ def _conversion(op: Op) -> tuple[tuple[str, float], ...]:
 
 def _single(op: Op) -> tuple[tuple[str, float], ...]:
     if op.root in _APPROXIMATE and (op.has("approx", "full") or op.root not in _FLOAT32):
-        extra = 0.0 if op.has("ftz") else 1.5
-        return (("sfu", 1.0), ("fp32", extra + (1.0 if op.root == "div" else 0.0)))
+        products, tests = _AROUND.get(op.root, _AROUND_USUALLY)
+        if op.has("ftz"):
+            products, tests = _AROUND_FLUSHED.get(op.root, 0.0), 0.0
+        return (("sfu", 1.0), ("fp32", products), ("int", tests))
     if op.root in _FLOAT32:
         return _FLOAT32[op.root]
     if op.root in ("setp", "selp", "min", "max", "neg", "abs", "testp", "copysign", "set", "slct"):
