@@ -5,6 +5,8 @@ A node may run again after a kill: everything it does is keyed by content or dro
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from langgraph.runtime import Runtime
 
 from kernelskill.agents.brief import Brief
@@ -19,11 +21,12 @@ from kernelskill.graph.dispatching import dispatched
 from kernelskill.graph.learning import experiences
 from kernelskill.graph.predictions import observe
 from kernelskill.graph.searching import LEAST_BUILT, FamilySearch, allowance, shared_out
-from kernelskill.graph.shortlist import passed_over, shortlist, wants_shortlist
+from kernelskill.graph.shortlist import passed_over, set_apart, shortlist, wants_shortlist
 from kernelskill.graph.slates import ranked_slate
 from kernelskill.graph.state import RoundState, SpecialistTask
 from kernelskill.schema.event import Diagnosed, Judged, Learned, Proposed, Ranked, RoundFinished
 from kernelskill.schema.proposal import Proposal, Refusal
+from kernelskill.search.budget import exhausted
 
 MOST_COMBINATIONS = 2
 """Groups of accepted changes tried together in a round."""
@@ -152,7 +155,8 @@ def evaluator(state: RoundState, runtime: Runtime[RoundContext]) -> RoundState:
     for proposal in proposals:
         if context.stop.is_set:
             raise RunInterrupted("stopped between two evaluations")
-        if context.is_spent_for_now() and not (looked and proposal is proposals[0]):
+        counts = proposal is proposals[0] and (looked or state["combining"])
+        if context.is_spent_for_now() and not counts:
             break
         evaluation = context.evaluation(proposal, depth="search")
         context.log.emit(outcomes.evaluated(state["round"], proposal, evaluation))
@@ -193,23 +197,42 @@ def combiner(state: RoundState, runtime: Runtime[RoundContext]) -> RoundState:
     Once a round: what the combinations bring is not combined again.
     """
     context = runtime.context
-    if state["combining"] or context.is_spent():
+    limit = exhausted(context.budget, context.spend())
+    if state["combining"] or limit not in (None, "device_seconds"):
         return {"pending": []}
-    frontier = outcomes.frontier_before(context, state["round"])
-    pending = dispatched(context, state["round"], state["bases"], frontier)
+    pending: list[str] = []
     for base in state["bases"]:
         accepted = [p for p in map(context.proposal, state["accepted"]) if p.base == base]
         gains = outcomes.gains(context, state["round"], [p.id for p in accepted])
-        for group in combinations_to_try(gains, outcomes.conflicts(accepted), MOST_COMBINATIONS):
-            first, *others = map(context.proposal, group)
+        groups = combinations_to_try(gains, outcomes.conflicts(accepted), MOST_COMBINATIONS)
+        for first, *others in dict.fromkeys((*_with_other_kernels(context, state, gains), *groups)):
             source = context.member(base).candidate
-            both = combined_changes(source, first, others, context.library, context.skill_context)
+            added = [context.proposal(other) for other in others]
+            both = combined_changes(
+                source, context.proposal(first), added, context.library, context.skill_context
+            )
             if isinstance(both, Refusal) or both.candidate.digest in context.tried():
                 continue
             if both.id not in pending:
                 context.run.put(PROPOSALS, both.id, both)
                 pending.append(both.id)
-    return {"pending": pending, "combining": True}
+    if limit is not None:
+        # What a round found is worth one evaluation more than the device time that was meant for it.
+        return {"pending": pending[:1], "combining": True}
+    frontier = outcomes.frontier_before(context, state["round"])
+    joined = dispatched(context, state["round"], state["bases"], frontier)
+    return {"pending": list(dict.fromkeys((*joined, *pending))), "combining": True}
+
+
+def _with_other_kernels(
+    context: RoundContext, state: RoundState, gains: Mapping[str, float]
+) -> list[tuple[str, ...]]:
+    """Return the best accepted change of a base with what a brief look found best for each other kernel, if any."""
+    if not gains:
+        return []
+    first = context.proposal(max(gains, key=lambda proposal: (gains[proposal], proposal)))
+    apart = set_apart(first, outcomes.briefly_faster(context, state["round"], first.base))
+    return [(first.id, *(proposal.id for proposal in apart))] if apart else []
 
 
 def experience(state: RoundState, runtime: Runtime[RoundContext]) -> RoundState:

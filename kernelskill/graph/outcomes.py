@@ -178,6 +178,16 @@ def gains(context: RoundContext, number: int, proposals: list[str]) -> dict[str,
     }
 
 
+def briefly_faster(context: RoundContext, number: int, base: str) -> list[tuple[float, Proposal]]:
+    """Return what a brief look found faster than a base and no full evaluation followed: ln(speedup), proposal."""
+    faster = [
+        (log(j.verdict.speedup), context.proposal(j.proposal))
+        for j in context.judgements(number)
+        if j.verdict.kind is VerdictKind.PASSED_OVER and j.verdict.speedup is not None
+    ]
+    return [(gain, proposal) for gain, proposal in faster if proposal.base == base]
+
+
 def conflicts(proposals: list[Proposal]) -> set[frozenset[str]]:
     """Return the pairs that change the same thing: the same skill at the same site."""
     return {

@@ -19,7 +19,7 @@ LEAST_SHARE = 0.8
 MOST_BEHIND = 0.05
 """In ln(speedup), behind the best one: who is farther behind is passed over."""
 LEAST_APART = 0.02
-"""ln(speedup) with which the best change of another kernel goes on: it adds to what the best one brings."""
+"""ln(speedup) with which the best change of another kernel is joined with what gained most."""
 
 
 def wants_shortlist(context: RoundContext, proposals: Sequence[Proposal]) -> bool:
@@ -64,20 +64,36 @@ def shortlist(
 
 
 def going_on(best_first: Sequence[tuple[float, Proposal]]) -> list[Proposal]:
-    """Return who gets a full evaluation: the best, the best of every other kernel, and who is close to the best.
+    """Return who gets a full evaluation: the best one, and who is close to it.
+
+    The best of another kernel is not among them: it is evaluated together with the best one, see `set_apart`.
 
     Args:
         best_first: ln(speedup) and the proposal.
     """
     best, first = best_first[0]
-    apart: dict[str, Proposal] = {}
-    for gain, proposal in best_first[1:]:
-        if proposal.kernel != first.kernel and gain > LEAST_APART:
-            apart.setdefault(proposal.kernel, proposal)
     least = max(0.0, LEAST_SHARE * best, best - MOST_BEHIND)
     close = [proposal for gain, proposal in best_first[1:] if gain > least]
-    others = {proposal.id: proposal for proposal in (*apart.values(), *close)}
-    return [first, *others.values()][:MOST_FULL]
+    return [first, *close][:MOST_FULL]
+
+
+def set_apart(first: Proposal, passed: Sequence[tuple[float, Proposal]]) -> list[Proposal]:
+    """Return what adds to the best change of a round: the best of the other kernels of the launcher.
+
+    Args:
+        first: What gained most.
+        passed: ln(speedup) of what was passed over after a brief look, and the proposal.
+
+    Returns:
+        Changes of which no two share a kernel, the larger gain first.
+    """
+    taken = set(first.kernels)
+    found: list[Proposal] = []
+    for gain, proposal in sorted(passed, key=lambda entry: -entry[0]):
+        if gain > LEAST_APART and proposal.kernels and taken and taken.isdisjoint(proposal.kernels):
+            found.append(proposal)
+            taken |= proposal.kernels
+    return found
 
 
 def _was_seen(context: RoundContext, number: int, proposal: Proposal) -> bool:

@@ -19,6 +19,8 @@ REACH = 2.0
 PAID_SHARE = 0.3
 """Of the best expectation, what a proposal that was paid for must reach with its doubt."""
 LEAST_CHOSEN = 2
+LEAST_ELSEWHERE = 0.05
+"""ln(speedup) of the launcher that the best change of another kernel must promise to be looked at beside the best."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,26 @@ def worthwhile(expected: Expected, shifts: Array) -> list[int]:
     reach = wanted + REACH * expected.deviations
     able = [index for index in best_first if reach[index] >= wanted.max()]
     return list(dict.fromkeys([*best_first[:LEAST_CHOSEN], *able]))
+
+
+def best_elsewhere(expected: Expected, kernels: Sequence[frozenset[str]]) -> list[int]:
+    """Return the best proposal of each kernel but those of the best of all, of those that promise a gain.
+
+    They add to what the best one brings, however little each of them brings beside it.
+
+    Args:
+        expected: What proposals win for the whole launcher.
+        kernels: The kernels that each of them changes; empty where unknown.
+    """
+    order = sorted(range(len(kernels)), key=lambda index: -float(expected.means[index]))
+    taken = set(kernels[order[0]]) if order else set()
+    found: list[int] = []
+    for index in order[1:]:
+        gains = float(expected.means[index]) > LEAST_ELSEWHERE
+        if gains and taken and kernels[index] and taken.isdisjoint(kernels[index]):
+            found.append(index)
+            taken |= kernels[index]
+    return found
 
 
 def is_far_behind(expected: Expected, index: int) -> bool:

@@ -11,7 +11,7 @@ import numpy as np
 from kernelskill.experience.preferences import preferences
 from kernelskill.policy.features import FEATURE_NAMES, SCHEMA_VERSION, feature_row
 from kernelskill.policy.focus import Focus, focus_of
-from kernelskill.policy.forecasts import Expected, is_far_behind, joined, worthwhile
+from kernelskill.policy.forecasts import Expected, best_elsewhere, is_far_behind, joined, worthwhile
 from kernelskill.policy.model import Array, PreferenceModel, fit
 from kernelskill.profiling.potential import Potential
 from kernelskill.schema.device import Evidence
@@ -86,7 +86,8 @@ class Policy:
             shifts: Id of a proposal to what the user's wishes add to its draws, in ln(speedup). They move the
                 order only; what is expected of a proposal stays as it is.
             forecasts: Id of a proposal to the ln(speedup) that an estimate gives it. With any, proposals that
-                can hardly be the best are not chosen.
+                can hardly be the best are not chosen, but for the best of other kernels, which get a third of the
+                places at most.
             paid: Ids of proposals that cost something already. Where fewer than `least_paid` of them are among the
                 best `take`, the next best are chosen too, but for those that a forecast puts far behind.
             least_paid: How many of them.
@@ -100,14 +101,19 @@ class Policy:
         kept = [index for index, proposal in enumerate(proposals) if proposal.id in paid]
         wishes = np.array([(shifts or {}).get(proposal.id, 0.0) for proposal in proposals])
         open_to: Collection[int] = range(len(proposals))
+        apart: list[int] = []
         if forecasts:
             expected = joined(expected, forecast)
             open_to = worthwhile(expected, wishes)
+            apart = best_elsewhere(expected, [proposal.kernels for proposal in proposals])[: take // 3]
             # What cannot be traced, since it does not build say, is mended only if it is tried.
             kept = [index for index in kept if forecast[index] is None or not is_far_behind(expected, index)]
         draws = expected.draws + wishes
         names = _names(proposals)
-        picks = [_with_paid(draw, _spread(draw, names, take, open_to), kept, least_paid) for draw in draws]
+        picks = [
+            _with_paid(draw, _with_apart(_spread(draw, names, take, open_to), apart, take), kept, least_paid)
+            for draw in draws
+        ]
         ranked = _ranked(proposals, rows, expected, draws[0], picks, forecast)
         return sorted(ranked, key=lambda r: (not r.chosen, -r.sampled, r.proposal))
 
@@ -208,6 +214,11 @@ def _spread(
                 chosen.append(index)
                 used[skill] += 1
     return sorted(chosen, key=order.index)
+
+
+def _with_apart(chosen: list[int], apart: Sequence[int], take: int) -> list[int]:
+    """Return `apart`, and what was chosen for the places that are left."""
+    return [*apart, *(index for index in chosen if index not in apart)][:take]
 
 
 def _with_paid(values: Array, chosen: list[int], paid: Sequence[int], least: int) -> list[int]:

@@ -163,6 +163,12 @@ class Proposal(Record):
         return sha256_text(canonical_json([self.base, self.candidate.digest]))[:16]
 
     @property
+    def kernels(self) -> frozenset[str]:
+        """Names of the kernels that it changes; empty where unknown."""
+        named = {kernel for step in self.steps for kernel in step.kernels}
+        return frozenset(named or ({self.kernel} if self.kernel else ()))
+
+    @property
     def label(self) -> str:
         """Short form for people."""
         return " + ".join(step.label for step in self.steps) or self.title or self.rationale[:60]

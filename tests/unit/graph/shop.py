@@ -43,11 +43,11 @@ TRANSFORM = """\
 from kernelskill.schema.candidate import Edit
 from kernelskill.skills.transformation import Rewrite, Site, SkillRefused
 
-OLD, NEW, MS = {old!r}, {new!r}, {ms!r}
+OLD, NEW, MS, KERNEL = {old!r}, {new!r}, {ms!r}, {kernel!r}
 
 
 def sites(unit, kernel, context):
-    if OLD not in unit.text:
+    if OLD not in unit.text or KERNEL not in ("", kernel.name):
         raise SkillRefused("the rung below is missing")
     return [Site(key=f"{{kernel.name}}/{{NEW}}", kernel=kernel.name, reason="it is a rung")]
 
@@ -57,6 +57,8 @@ def rewrite(unit, site, parameters, context):
     edits = [_replace(unit, OLD, NEW.format(**parameters) if "{{width}}" in NEW else NEW)]
     if ms is not None:
         first = unit.text.split("\\n")[0]
+        if isinstance(ms, str):
+            ms = float(first.rpartition("=")[2]) * float(ms)
         edits.append(_replace(unit, first, f"// scripted: right ms={{ms}}"))
     return Rewrite(edits=tuple(edits))
 
@@ -83,13 +85,24 @@ class Shop:
         self._open: list[Callable[[], None]] = []
 
     def skill(
-        self, name: str, old: str, new: str, ms: Any = None, *, fields: str = "", prior: float = 0.1
+        self,
+        name: str,
+        old: str,
+        new: str,
+        ms: Any = None,
+        *,
+        fields: str = "",
+        prior: float = 0.1,
+        kernel: str = "",
     ) -> None:
-        """Add a skill that turns one word of the source into another, and the time into `ms`."""
+        """Add a skill that turns one word of the source into another, of every kernel or of one.
+
+        The time becomes `ms`; a text is what it is multiplied with.
+        """
         folder = self.skills / name
         folder.mkdir(parents=True)
         (folder / "SKILL.md").write_text(SKILL.format(title=name, fields=fields, prior=prior))
-        (folder / "transform.py").write_text(TRANSFORM.format(old=old, new=new, ms=ms))
+        (folder / "transform.py").write_text(TRANSFORM.format(old=old, new=new, ms=ms, kernel=kernel))
 
     def context(self, out: str = "out", *, stop_at: type[BaseEvent] | None = None) -> RoundContext:
         """Open the run, new or continued, with nothing kept in memory.

@@ -6,13 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from langgraph.runtime import Runtime
 
 from kernelskill.errors import RunInterrupted
-from kernelskill.graph import outcomes
+from kernelskill.graph import nodes, outcomes
 from kernelskill.graph.context import SEARCHES, SLATES, RoundContext
 from kernelskill.graph.forecasting import forecast_gains
 from kernelskill.graph.searching import allowance
-from kernelskill.graph.shortlist import going_on
+from kernelskill.graph.shortlist import going_on, set_apart
 from kernelskill.report.predictions import prediction_rows
 from kernelskill.runs import fold
 from kernelskill.schema.event import Evaluated, Judged, Observed, Proposed, Ranked, Searched
@@ -274,22 +275,65 @@ def test_points_that_spill_are_not_what_forecasts_lead_to(shop: Callable[..., An
     assert forecast_gains(context, [clean, spilling], spills=False).keys() == {clean.id}
 
 
-def test_changes_of_two_kernels_go_on_together(shop: Callable[..., Any]) -> None:
-    made = shop(slate=3, points=0, budget_s=1000.0, rounds=1)
-    for name, ms in (("a", 0.4), ("b", 0.39), ("c", 0.38), ("d", 0.9)):
-        made.skill(f"compute/{name}", "/* plain */", f"/* {name} */", ms)
+TWO_KERNELS = """\
+// scripted: right ms=1.0
+__global__ void k(const float *x, float *y, int n) { /* plain */ }
+__global__ void h(float *y, int n) { /* simple */ }
+extern "C" void scale(const float *x, float *y, int n) { k<<<1, 128>>>(x, y, n); h<<<1, 128>>>(y, n); }
+"""
+
+
+def two_kernels(shop: Callable[..., Any], **settings: Any) -> Any:
+    made = shop(source=TWO_KERNELS, points=0, rounds=1, **settings)
+    for name, factor in (("a", "0.4"), ("b", "0.39"), ("c", "0.5")):
+        made.skill(f"compute/{name}", "/* plain */", f"/* {name} */", factor, kernel="k")
+    for name, factor in (("d", "0.9"), ("e", "0.8")):
+        made.skill(f"compute/{name}", "/* simple */", f"/* {name} */", factor, kernel="h")
+    return made
+
+
+def test_the_best_changes_of_two_kernels_are_evaluated_together(shop: Callable[..., Any]) -> None:
+    made = two_kernels(shop, slate=5, budget_s=1000.0)
     context = made.run(made.context())
-    found = [context.proposal(event.proposal) for event in of_kind(context, Evaluated)][:3]
-    first, close, other = found[0], found[1], found[2].model_copy(update={"kernel": "second"})
-    late = other.model_copy(update={"id": "late"})
-    small = other.model_copy(update={"id": "small", "kernel": "third"})
-    # The best of every other kernel, however little it brings beside the best, before who is close to it.
-    assert going_on([(0.9, first), (0.89, close), (0.3, other), (0.29, late), (0.01, small)]) == [
-        first,
-        other,
-        close,
-    ]
-    assert going_on([(0.9, first), (0.01, other)]) == [first]
+    full = [event.label for event in of_kind(context, Evaluated) if event.depth == "search"]
+    # What is best for the second kernel brings too little beside the best to be evaluated alone.
+    assert full == ["b at k//* b */", "a at k//* a */", "e at h//* e */"]
+    (together,) = [event for event in of_kind(context, Judged) if event.combined]
+    assert together.speedup_to_original == pytest.approx(1 / (0.39 * 0.8), rel=0.02)
+    assert "/* b */" in best_source(context)
+    assert "/* e */" in best_source(context)
+
+
+def test_what_was_found_together_is_evaluated_though_the_time_is_over(shop: Callable[..., Any]) -> None:
+    made = two_kernels(shop, slate=5, budget_s=1000.0)
+    with pytest.raises(RunInterrupted):
+        made.run(made.context(stop_at=Judged))
+    context = made.context()
+    accepted = [j.proposal for j in of_kind(context, Judged) if j.verdict.kind.value == "accepted"]
+    state = {"round": 1, "bases": [context.task.original], "accepted": accepted, "combining": False}
+    spent = context.budget.model_copy(update={"device_seconds": 0.001})
+    context.budget = context.budget.model_copy(update={"seconds": 0.0})
+    assert nodes.combiner(state, Runtime(context=context))["pending"] == []
+    context.budget = spent
+    (pending,) = nodes.combiner(state, Runtime(context=context))["pending"]
+    assert context.proposal(pending).kernels == {"h"}
+    assert context.proposal(pending).origin == "combined"
+    made.run(context)
+    assert "/* b */" in best_source(context)
+    assert "/* e */" in best_source(context)
+
+
+def test_who_is_best_elsewhere_is_of_another_kernel_and_shares_none(shop: Callable[..., Any]) -> None:
+    made = two_kernels(shop, slate=5, budget_s=1000.0)
+    context = made.run(made.context())
+    a, b, e = [context.proposal(e.proposal) for e in of_kind(context, Evaluated) if e.depth == "search"][:3]
+    assert [p.kernels for p in (a, b)] == [{"k"}, {"k"}]
+    assert set_apart(a, [(0.3, b), (0.01, e), (0.2, e)]) == [e]
+    assert set_apart(a, [(0.3, b), (0.01, e)]) == []
+    unknown = e.model_copy(update={"steps": (), "kernel": ""})
+    assert set_apart(a, [(0.3, unknown)]) == []
+    assert set_apart(unknown, [(0.3, a)]) == []
+    assert going_on([(0.9, a), (0.89, b), (0.3, e)]) == [a, b]
 
 
 def test_nothing_is_forecast_when_the_time_is_over_or_the_user_stops(shop: Callable[..., Any]) -> None:

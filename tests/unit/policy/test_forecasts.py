@@ -9,6 +9,7 @@ from kernelskill.policy.forecasts import (
     DEVIATION,
     LEAST_CHOSEN,
     Expected,
+    best_elsewhere,
     is_far_behind,
     joined,
     worthwhile,
@@ -62,3 +63,13 @@ def test_what_the_user_wished_for_is_looked_at() -> None:
 def test_what_was_paid_for_is_given_up_only_far_behind() -> None:
     slate = expected([3.0, 0.8, 0.2], [0.2] * 3)
     assert [is_far_behind(slate, index) for index in range(3)] == [False, False, True]
+
+
+def test_the_best_of_every_other_kernel_adds_to_the_best_of_all() -> None:
+    slate = expected([1.0, 0.9, 0.2, 0.3, 0.01, 0.2], [0.2] * 6)
+    k, h, both, unknown = frozenset("k"), frozenset("h"), frozenset("hk"), frozenset[str]()
+    assert best_elsewhere(slate, [k, k, h, h, frozenset("j"), frozenset("i")]) == [3, 5]
+    assert best_elsewhere(slate, [k, h, h, both, h, h]) == [1]
+    assert best_elsewhere(slate, [both, k, h, unknown, k, h]) == []
+    assert best_elsewhere(slate, [unknown, k, h, k, k, h]) == []
+    assert best_elsewhere(expected([], []), []) == []
