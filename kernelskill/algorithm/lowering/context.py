@@ -157,6 +157,8 @@ class Context:
     """Whether the points of a thread are taken one at a time: their coordinates are declared."""
     tile_buffer: str = ""
     """Index of the tile buffer that is read, where there are two."""
+    open_axes: frozenset[str] = frozenset()
+    """Axes over whose points a loop is open: what a step computes there is the current point's alone."""
     locals: dict[str, str] = field(default_factory=dict)
     """Names of short-lived variables by what they are called where nothing is in the way."""
     step_names: dict[str, str] = field(default_factory=dict)
@@ -267,8 +269,8 @@ class Context:
         return show(expression, leaf or self.leaf, context)
 
     def dims_of(self, *expressions: Expression) -> tuple[AxisText, ...]:
-        """Return the register axes on which expressions depend."""
-        symbols = frozenset().union(*(each.symbols for each in expressions))
+        """Return the register axes on which expressions depend, those with an open loop left out."""
+        symbols = frozenset().union(*(each.symbols for each in expressions)) - self.open_axes
         return tuple(text for text in self.register_axes if text.axis.name in symbols)
 
     @contextmanager

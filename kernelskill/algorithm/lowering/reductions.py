@@ -344,10 +344,12 @@ class _Group:
             context.over_points(dims, bodies),
             guarded(context, dims if needs_guard else (), needs_guard, bodies),
         ):
-            before = dict(context.values)
+            before, around = dict(context.values), context.open_axes
+            context.open_axes |= {dim.axis.name for dim in dims}
             context.depth += 1
             lower_reductions(context, bodies)
             context.depth -= 1
+            context.open_axes = around
             take_in(context, members)
             context.values = before
         for member in members:

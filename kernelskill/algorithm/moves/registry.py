@@ -6,6 +6,7 @@ from kernelskill.algorithm.moves.blocks import SplitOverBlocks
 from kernelskill.algorithm.moves.plan import Move
 from kernelskill.algorithm.moves.points import CoarsenPoints, HaloTiles, TurnTiles, VectorPoints
 from kernelskill.algorithm.moves.rows import KeepRows, ShareColumns, ShareRows, SumInBlocks
+from kernelskill.algorithm.moves.tallies import TallyCases
 from kernelskill.algorithm.moves.tiling import (
     BlockPoints,
     OverlapCopies,
@@ -33,6 +34,7 @@ MOVES: dict[str, Move] = {
     "share_tiles": ShareTiles(),
     "split_over_blocks": SplitOverBlocks(),
     "sum_in_blocks": SumInBlocks(),
+    "tally_cases": TallyCases(),
     "turn_tiles": TurnTiles(),
     "use_tensor_cores": UseTensorCores(),
     "vector_points": VectorPoints(),
