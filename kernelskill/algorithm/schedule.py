@@ -75,6 +75,8 @@ class Schedule:
     """Rows of blocks that are walked together, for reuse in L2; 0: plain order."""
     interior: bool = False
     """Whether threads whose windows lie inside of all bounds take a path without tests."""
+    halves: bool = False
+    """Whether such threads compute two points in each word."""
     tensor: bool = False
     """Whether the products run on tensor cores; then `threads` of an axis are warps."""
 

@@ -14,6 +14,7 @@ from kernelskill.algorithm.interior import Span, interior_of
 from kernelskill.algorithm.lowering.border import lower_border
 from kernelskill.algorithm.lowering.branchless import without_jumps
 from kernelskill.algorithm.lowering.context import AxisText, Context
+from kernelskill.algorithm.lowering.halves import lower_halves
 from kernelskill.algorithm.lowering.holding import hold_load, unheld_loads
 from kernelskill.algorithm.lowering.reductions import lower_reductions
 from kernelskill.algorithm.lowering.stores import lower_stores
@@ -98,9 +99,12 @@ def _inside(context: Context, algorithm: Algorithm) -> None:
     """Write the stores of inner points."""
     before = context.algorithm, dict(context.values), context.active
     context.algorithm, context.active, context.is_inner = algorithm, "", True
-    if context.register_axes and not any(store.guard or store.loops for store in algorithm.stores):
-        _hold_values(context)
-    lower_stores(context)
+    if context.schedule.halves:
+        lower_halves(context, algorithm.stores)
+    else:
+        if context.register_axes and not any(store.guard or store.loops for store in algorithm.stores):
+            _hold_values(context)
+        lower_stores(context)
     context.algorithm, context.values, context.active = before
     context.is_inner = False
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from kernelskill.algorithm.expression import Expression, Sym
 from kernelskill.algorithm.integers import add, constant, multiply
 from kernelskill.algorithm.lowering.context import Context
+from kernelskill.algorithm.lowering.half_windows import PairCopy
 from kernelskill.algorithm.lowering.staging import note_divisible, row_strides
 from kernelskill.algorithm.lowering.window import Window
 from kernelskill.algorithm.types import cuda_name, size_of
@@ -23,13 +24,17 @@ class _Rows:
     stretch: range
 
 
-def fill_window(context: Context, window: Window, firsts: Mapping[str, Sym]) -> None:
-    """Declare a window and read it; `firsts`: axis -> the thread's first point, which is declared."""
+def fill_window(context: Context, window: Window, firsts: Mapping[str, Sym], half: int = 0) -> None:
+    """Declare a window and read it; `firsts`: axis -> the thread's first point, which is declared.
+
+    With `half`, each word holds two bytes, which lie that many columns apart.
+    """
     _note_alignment(context, window)
-    sizes = "".join(f"[{len(window.span(d))}]" for d in window.dimensions)
-    context.out.line(f"{cuda_name(window.kind)} {window.name}{sizes};")
+    counts = [len(window.span(d)) - (half if d == window.unit else 0) for d in window.dimensions]
+    kind = "unsigned" if half else cuda_name(window.kind)
+    context.out.line(f"{kind} {window.name}{''.join(f'[{count}]' for count in counts)};")
     for rows in _grouped(window):
-        _fill_rows(context, window, rows, firsts)
+        _fill_rows(context, window, rows, firsts, half)
 
 
 def _note_alignment(context: Context, window: Window) -> None:
@@ -70,7 +75,7 @@ def _joined(rows: Sequence[_Rows], fastest: int) -> list[_Rows]:
     return found
 
 
-def _fill_rows(context: Context, window: Window, rows: _Rows, firsts: Mapping[str, Sym]) -> None:
+def _fill_rows(context: Context, window: Window, rows: _Rows, firsts: Mapping[str, Sym], half: int) -> None:
     out, kind, part = context.out, context.index_type, window.aligned_part(rows.stretch)
     begin = part.start if part else rows.stretch.start
     index: Expression = add(
@@ -97,7 +102,10 @@ def _fill_rows(context: Context, window: Window, rows: _Rows, firsts: Mapping[st
         row = context.names.fresh(f"{window.buffer}_row")
         out.line(f"const {cuda_name(window.kind)}* const {row} = &{window.buffer}[{context.show(index)}];")
         target = window.name + "".join(subscripts[d] for d in window.rows if d in window.dimensions)
-        _Copy(context, window, row, begin, target).write(rows.stretch, part)
+        if half:
+            PairCopy(context, window, row, begin, target, half).write(rows.stretch, part)
+        else:
+            _Copy(context, window, row, begin, target).write(rows.stretch, part)
 
 
 @dataclass(frozen=True)

@@ -171,7 +171,8 @@ def _window(context: Context, taps: Sequence[_Tap], counts: Mapping[str, int]) -
     )
     if not window.loads or not any(window.aligned_part(stretch) for stretch in stretches.values()):
         return None
-    return window if prod(len(window.span(d)) for d in window.dimensions) <= _MOST_ELEMENTS else None
+    most = _MOST_ELEMENTS * (2 if context.schedule.halves else 1)
+    return window if prod(len(window.span(d)) for d in window.dimensions) <= most else None
 
 
 def _holds(stretches: Mapping[Row, range], row: Row, column: int) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kernelskill.algorithm.moves.blocks import SplitOverBlocks
+from kernelskill.algorithm.moves.halves import PackIntegers
 from kernelskill.algorithm.moves.plan import Move
 from kernelskill.algorithm.moves.points import CoarsenPoints, HaloTiles, TurnTiles, VectorPoints
 from kernelskill.algorithm.moves.rows import KeepRows, ShareColumns, ShareRows, SumInBlocks
@@ -29,6 +30,7 @@ MOVES: dict[str, Move] = {
     "inner_points": InnerPoints(),
     "keep_rows": KeepRows(),
     "overlap_copies": OverlapCopies(),
+    "pack_integers": PackIntegers(),
     "share_columns": ShareColumns(),
     "share_rows": ShareRows(),
     "share_tiles": ShareTiles(),

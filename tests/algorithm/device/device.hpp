@@ -149,6 +149,20 @@ inline float __fmul_rn(float a, float b) { return a * b; }
 inline float __fsub_rn(float a, float b) { return a - b; }
 inline unsigned __umulhi(unsigned a, unsigned b) { return (unsigned)(((unsigned long long)a * b) >> 32); }
 inline int __popc(unsigned v) { return __builtin_popcount(v); }
+inline unsigned __byte_perm(unsigned a, unsigned b, unsigned s) {
+    const unsigned long long both = ((unsigned long long)b << 32) | a;
+    unsigned r = 0;
+    for (int i = 0; i < 4; ++i) r |= (unsigned)(both >> ((s >> 4 * i & 7) * 8) & 255) << 8 * i;
+    return r;
+}
+template <typename F> inline unsigned halves(unsigned a, unsigned b, F f) {
+    return (unsigned)(uint16_t)f((uint16_t)a, (uint16_t)b) | (unsigned)(uint16_t)f((uint16_t)(a >> 16), (uint16_t)(b >> 16)) << 16;
+}
+inline unsigned __vadd2(unsigned a, unsigned b) { return halves(a, b, [](unsigned x, unsigned y) { return x + y; }); }
+inline unsigned __vmaxu2(unsigned a, unsigned b) { return halves(a, b, [](unsigned x, unsigned y) { return x > y ? x : y; }); }
+inline unsigned __vminu2(unsigned a, unsigned b) { return halves(a, b, [](unsigned x, unsigned y) { return x < y ? x : y; }); }
+inline unsigned __viaddmax_u16x2(unsigned a, unsigned b, unsigned c) { return __vmaxu2(__vadd2(a, b), c); }
+inline unsigned __viaddmin_u16x2(unsigned a, unsigned b, unsigned c) { return __vminu2(__vadd2(a, b), c); }
 inline int __clz(int v) { return v == 0 ? 32 : __builtin_clz((unsigned)v); }
 inline int __ffs(int v) { return __builtin_ffs(v); }
 inline int __float_as_int(float v) { int r; std::memcpy(&r, &v, 4); return r; }

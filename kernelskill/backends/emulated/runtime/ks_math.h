@@ -164,6 +164,7 @@ template <class T> static inline T rem_int(T a, T b) {
 }
 template <class T> static inline T min_int(T a, T b) { return a < b ? a : b; }
 template <class T> static inline T max_int(T a, T b) { return a > b ? a : b; }
+static inline uint32_t add_pair(uint32_t a, uint32_t b) { return (uint16_t)(a + b) | ((a >> 16) + (b >> 16)) << 16; }
 template <class E> static inline uint32_t min_pair(uint32_t a, uint32_t b) {
   return (uint16_t)min_int((E)a, (E)b) | (uint32_t)(uint16_t)min_int((E)(a >> 16), (E)(b >> 16)) << 16;
 }

@@ -12,7 +12,7 @@ def _values(tr: FunctionTranslator, op: Op, kind: str, first: int = 1) -> list[s
 
 
 def add(tr: FunctionTranslator, op: Op) -> str:
-    """`add`, `sub` with saturation and carry out."""
+    """`add`, `sub` with saturation and carry out, and `add` of pairs."""
     kind = op.type
     sign = "+" if op.root == "add" else "-"
     if op.has("sat"):
@@ -20,6 +20,8 @@ def add(tr: FunctionTranslator, op: Op) -> str:
     if op.has("cc"):
         return with_carry(tr, op)
     a, b = _values(tr, op, unsigned(kind))
+    if kind.endswith("16x2"):
+        return tr.assign(op.operand(0), unsigned(kind), f"ks::add_pair({a}, {b})")
     return tr.assign(op.operand(0), unsigned(kind), f"({CPP[unsigned(kind)]})({a} {sign} {b})")
 
 
