@@ -87,6 +87,8 @@ CASES = {
     "mad.hi.u32 %0, %1, %2, %3;": lambda a, b, c: (a * b >> 32) + c & M,
     "mul.hi.s32 %0, %1, %2;": lambda a, b, c: signed(a) * signed(b) >> 32 & M,
     "add.sat.s32 %0, %1, %2;": lambda a, b, c: max(-(1 << 31), min((1 << 31) - 1, signed(a) + signed(b))) & M,
+    "add.u16x2 %0, %1, %2;": lambda a, b, c: (a + b & 0xFFFF) | ((a >> 16) + (b >> 16) & 0xFFFF) << 16,
+    "max.u16x2 %0, %1, %2;": lambda a, b, c: max(a & 0xFFFF, b & 0xFFFF) | max(a >> 16, b >> 16) << 16,
     "{ .reg .u32 t; add.cc.u32 t, %1, %2; addc.u32 %0, %3, 0; }": lambda a, b, c: c + (a + b >> 32) & M,
     "{ .reg .u32 t; sub.cc.u32 t, %1, %2; subc.u32 %0, %3, 0; }": lambda a, b, c: c - (a < b) & M,
     "{ .reg .u32 t; mad.lo.cc.u32 t, %1, %2, %3; madc.hi.u32 %0, %1, %2, 0; }": lambda a, b, c: (
