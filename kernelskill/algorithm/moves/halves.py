@@ -13,7 +13,7 @@ class PackIntegers:
     """Compute two results of bytes in the halves of each word, for threads whose windows lie inside."""
 
     def options(self, plan: Plan) -> tuple[Option, ...]:
-        rows = ("4x16", "8x8", "8x16", "4x8", "8x4", "2x16")
+        rows = ("8x8", "4x16", "8x16", "4x8", "8x4", "2x16")
         points = rows if len(plan.algorithm.axes) > 1 else ("1x16", "1x8", "1x4")
         return first_that_fits(self, plan, (Option("points", points, "points of a thread: rows x columns"),))
 
