@@ -44,6 +44,8 @@ class Parameter:
     is_restrict: bool = False
     view: str = ""
     """Declared pointee (`float4`, a struct) where `kind` is the type of its fields: elements count in fields."""
+    usual: int | None = field(default=None, compare=False)
+    """Value where the user times, if known: it puts choices in order, and nothing relies on it."""
 
 
 @dataclass(frozen=True)

@@ -14,11 +14,13 @@ from kernelskill.algorithm.emission import restored, rewrite_kernel
 from kernelskill.algorithm.expression import Load, walk
 from kernelskill.algorithm.extents import extent_of
 from kernelskill.algorithm.lifting import Lifted, lift_kernel
+from kernelskill.algorithm.lifting.host import HOST
 from kernelskill.algorithm.lifting.iteration import ACCUMULATED
 from kernelskill.algorithm.model import CannotLift, IllegalMove, Parameter
 from kernelskill.algorithm.moves.plan import Plan
 from kernelskill.algorithm.moves.registry import MOVES, REORDERING
 from kernelskill.algorithm.schedule import Schedule
+from kernelskill.algorithm.usual import with_usual
 from kernelskill.schema.candidate import Edit, Replacement, Scheduled, ScheduleMove
 from kernelskill.schema.proposal import SkillParameter, needs
 from kernelskill.schema.task import Promise
@@ -182,15 +184,25 @@ def lifted_state(unit: SourceUnit, kernel: KernelDef, context: SkillContext) -> 
     flags = context.task.flags if context.task is not None else ()
     try:
         if earlier is None:
-            return _lifted(unit.text, unit.path, flags, kernel.name)
+            return _with_usual_sizes(_lifted(unit.text, unit.path, flags, kernel.name), context)
         text = restored(unit.text, earlier.replacements)
-        state = _lifted(text, unit.path, flags, kernel.name)
+        state = _with_usual_sizes(_lifted(text, unit.path, flags, kernel.name), context)
         plan = state.plan
         for step in earlier.moves:
             plan = MOVES[step.move].apply(plan, dict(step.values))
     except (CannotLift, IllegalMove) as refused:
         raise SkillRefused(refused.reason) from refused
     return replace(state, moves=earlier.moves, replacements=earlier.replacements, plan=plan)
+
+
+def _with_usual_sizes(state: LiftedState, context: SkillContext) -> LiftedState:
+    """Return the kernel with the sizes that are timed, where the first timed case names the launcher's scalars."""
+    if context.task is None:
+        return state
+    arguments = context.task.timed_cases[0].arguments
+    sizes = {f"{HOST}{name}": value for name, value in arguments.items() if type(value) is int}
+    algorithm = with_usual(state.lifted.algorithm, state.lifted.values, sizes)
+    return replace(state, plan=replace(state.plan, algorithm=algorithm))
 
 
 def _lifted(text: str, path: str, flags: tuple[str, ...], kernel: str) -> LiftedState:

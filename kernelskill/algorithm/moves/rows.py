@@ -25,6 +25,12 @@ from kernelskill.algorithm.rewriting import substitute
 from kernelskill.algorithm.running import without_running
 from kernelskill.algorithm.schedule import AxisPlan, Schedule
 from kernelskill.algorithm.types import WIDEST_BYTES, size_of
+from kernelskill.algorithm.usual import nearest_first, usual_length
+
+GOOD_TURNS = 4
+"""Turns of a lane along a row of usual length: enough loads in flight, and few enough to keep in registers."""
+MOST_LANES = 256
+"""Lanes of a row that come first, however long rows usually are."""
 
 
 class ShareRows:
@@ -33,11 +39,15 @@ class ShareRows:
     def options(self, plan: Plan) -> tuple[Option, ...]:
         # Who gives each row a block has few long rows.
         few = _has_a_block_each(plan.algorithm)
-        lanes = "512 256 1024 128 32" if few else "32 256 128 512 64 16 8"
+        lanes = tuple(("512 256 1024 128 32" if few else "32 256 128 512 64 16 8").split())
+        widths = _widths(plan.algorithm)
+        length = _row_length(plan.algorithm)
+        if length is not None and not few:
+            lanes = nearest_first(lanes, min(MOST_LANES, length / (GOOD_TURNS * int(widths[0]))))
         offered: tuple[Option, ...] = (
-            Option("lanes", tuple(lanes.split()), "threads that share a row"),
+            Option("lanes", lanes, "threads that share a row"),
             Option("threads", ("256", "128", "512"), "threads of a block, at least the lanes"),
-            Option("vector", _widths(plan.algorithm), "neighbouring steps that a lane takes together"),
+            Option("vector", widths, "neighbouring steps that a lane takes together"),
         )
         if _rows_share_loads(plan.algorithm):
             offered += (Option("points", ("1", "2", "4", "8"), "rows that a lane takes together"),)
@@ -93,7 +103,13 @@ class KeepRows:
 
     def options(self, plan: Plan) -> tuple[Option, ...]:
         meaning = "groups of steps that a lane keeps; longer rows are read again"
-        return first_that_fits(self, plan, (Option("chunks", ("4", "8", "2", "1", "16"), meaning),))
+        chunks: tuple[str, ...] = ("4", "8", "2", "1", "16")
+        length = _row_length(plan.algorithm)
+        if length is not None:
+            needed = -(-length // (plan.schedule.lanes * plan.schedule.lane_vector))
+            enough = sorted((value for value in chunks if int(value) >= needed), key=int)
+            chunks = (*enough, *(value for value in chunks if value not in enough))
+        return first_that_fits(self, plan, (Option("chunks", chunks, meaning),))
 
     def apply(self, plan: Plan, values: Mapping[str, str]) -> Plan:
         if plan.schedule.lanes == 1 or plan.schedule.lanes_outer:
@@ -138,6 +154,12 @@ def _walked(algorithm: Algorithm) -> list[tuple[Load, Loop]]:
     """Return the loads that move with the loops along rows."""
     found = ((each, loop) for each in accumulations(algorithm) for loop in each.loops)
     return [(load, loop) for each, loop in found for load in loads_in(each, loop)]
+
+
+def _row_length(algorithm: Algorithm) -> int | None:
+    """Return the usual length of the loops along rows; None where it is unknown."""
+    length = usual_length(algorithm, [loop for each in accumulations(algorithm) for loop in each.loops])
+    return length if length else None
 
 
 def _rows_share_loads(algorithm: Algorithm) -> bool:
