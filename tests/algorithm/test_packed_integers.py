@@ -41,6 +41,8 @@ KERNELS = {
     "wide": "int s = 0; for (int b = -5; b < 6; ++b) if (j + b >= 0 && j + b < w) s += x[p + b]; y[p] = s >> 4;",
     "near": "int s = 0; for (int b = -2; b < 3; ++b) { int u = max(0, min(w - 1, j + b)); s += b * x[i * w + u]; }"
     " y[p] = abs(s) >> 3;",
+    "threshold": f"{INSIDE} {{ int s = 4 * x[p] - {CROSS}; y[p] = abs(s) > r ? 255 : s < -r; }}",
+    "between": f"{INSIDE} y[p] = (r + 30 < x[p] + x[p - 1]) & (r * 7 - 3 >= x[p] - x[p + 1]);",
     "two": f"{INSIDE} {{ int s = x[p - 1] + x[p + 1]; y[p] = s >> 1; }} z[p] = 1;",
 }
 SIZES = ((1, 1), (3, 3), (9, 4), (17, 40), (8, 33), (34, 72), (19, 64), (64, 144))
@@ -57,9 +59,10 @@ def without_numbers(text: str) -> str:
 
 
 def arguments_of(rng: np.random.Generator, h: int, w: int, largest: int) -> dict[str, Any]:
+    r = int(rng.choice([0, 1, 9, 100, -40, 70000, -(1 << 28)]))
     x = rng.integers(0, largest + 1, h * w).astype(np.uint8)
     zeros = np.zeros(h * w, np.uint8)
-    return {"x": x, "g": zeros[:9], "y": zeros, "z": zeros.copy(), "h": h, "w": w, "r": 1}
+    return {"x": x, "g": zeros[:9], "y": zeros, "z": zeros.copy(), "h": h, "w": w, "r": r}
 
 
 @pytest.mark.slow

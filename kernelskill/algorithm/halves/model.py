@@ -59,6 +59,23 @@ class Tap(Half):
 
 
 @dataclass(frozen=True)
+class Uniform(Half):
+    """A value that is the same for all points, held between two bounds."""
+
+    expression: Expression
+    least: int
+    most: int
+
+    @property
+    def low(self) -> int:
+        return self.least
+
+    @property
+    def high(self) -> int:
+        return self.most
+
+
+@dataclass(frozen=True)
 class Linear(Half):
     """A sum of multiples of other values and a number."""
 

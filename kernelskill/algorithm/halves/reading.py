@@ -14,7 +14,9 @@ from kernelskill.algorithm.expression import (
     Load,
     Poly,
     Select,
+    Sym,
     Unary,
+    loads,
 )
 from kernelskill.algorithm.halves.model import (
     Bits,
@@ -31,13 +33,14 @@ from kernelskill.algorithm.halves.model import (
     Shifted,
     Tap,
     Truth,
+    Uniform,
     number,
     require_halves,
     require_signed,
     total,
 )
 from kernelskill.algorithm.model import IllegalMove
-from kernelskill.algorithm.types import is_integer, is_signed, joined, size_of
+from kernelskill.algorithm.types import is_integer, is_signed, joined, promoted, size_of
 from kernelskill.algorithm.windows import clamp_sides
 
 _MOST_NODES = 4000
@@ -49,8 +52,8 @@ TapOf = Callable[[Load], Tap | None]
 class Reader:
     """Reads values of one point. Every method raises `IllegalMove` where halves of words cannot hold a step."""
 
-    def __init__(self, tap_of: TapOf) -> None:
-        self._tap_of = tap_of
+    def __init__(self, tap_of: TapOf, parameters: frozenset[str] = frozenset()) -> None:
+        self._tap_of, self._parameters = tap_of, parameters
         self._values: dict[Expression, Half] = {}
 
     def value(self, node: Expression) -> Half:
@@ -70,6 +73,8 @@ class Reader:
         match node:
             case Load():
                 return self._load(node)
+            case Sym() if self._is_uniform(node) and size_of(node.kind) <= 2:
+                return Uniform(node, *_bounds(node.kind))
             case Poly():
                 return self._sum(node)
             case Cast():
@@ -155,8 +160,26 @@ class Reader:
         value = self.value(node)
         return value.flag if isinstance(value, Truth) else _differ(value, number(0))
 
+    def _is_uniform(self, node: Expression) -> bool:
+        """Whether a value is the same for all points: of parameters alone."""
+        return bool(node.symbols) and node.symbols <= self._parameters and not loads(node)
+
+    def _sides(self, node: Binary) -> tuple[Half, Half]:
+        """Return what is compared; of a parameter it only matters where it lies from the other side's bounds."""
+        for own, other in ((node.left, node.right), (node.right, node.left)):
+            if (
+                self._is_uniform(own)
+                and promoted(own.type) == joined(own.type, other.type)
+                and size_of(own.type) == 4
+            ):
+                bounds = self.value(other)
+                least = 0 if own.type == "unsigned" else bounds.low - 1
+                held = Uniform(own, least, max(least, bounds.high + 1))
+                return (held, bounds) if own is node.left else (bounds, held)
+        return self.value(node.left), self.value(node.right)
+
     def _compared(self, node: Binary) -> Flag:
-        left, right = self.value(node.left), self.value(node.right)
+        left, right = self._sides(node)
         _require_order(node.left, node.right, left, right)
         if node.op in ("==", "!="):
             return _differ(left, right) if node.op == "!=" else _same(left, right)
@@ -218,12 +241,17 @@ def _by_constant(op: str, left: Half, known: int) -> Half:
     return Shifted(left, count) if count else left
 
 
+def _bounds(kind: str) -> tuple[int, int]:
+    """Return the smallest and the largest value of an integer type."""
+    bits = 8 * size_of(kind)
+    return (-(1 << bits - 1), (1 << bits - 1) - 1) if is_signed(kind) else (0, (1 << bits) - 1)
+
+
 def _require_type(value: Half, kind: str) -> None:
     """Refuse a value that its C type would cut off or wrap."""
     if kind == "bool":
         return
-    bits = 8 * size_of(kind)
-    below, above = (-(1 << bits - 1), (1 << bits - 1) - 1) if is_signed(kind) else (0, (1 << bits) - 1)
+    below, above = _bounds(kind)
     if value.low < below or value.high > above:
         raise IllegalMove(f"a value from {value.low} to {value.high} may leave the range of {kind}")
 

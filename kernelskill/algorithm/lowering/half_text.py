@@ -20,12 +20,14 @@ from kernelskill.algorithm.halves.model import (
     Shifted,
     Tap,
     Truth,
+    Uniform,
     spread,
     total,
 )
 from kernelskill.algorithm.halves.sharing import Grid, Offsets, Pattern, Shared, Term, Terms, share_sums
 from kernelskill.algorithm.lowering.context import Context
 from kernelskill.algorithm.printing import show
+from kernelskill.algorithm.types import size_of
 
 
 class HalfText:
@@ -77,6 +79,8 @@ class HalfText:
     def _parts(self, value: Half) -> tuple[str, str]:
         """Return what a value is called, and its text."""
         match value:
+            case Uniform():
+                return "bound", self._uniform(value)
             case Extreme():
                 return self._extreme(value)
             case Magnitude():
@@ -94,6 +98,17 @@ class HalfText:
                 mask = self._declare("mask", f"({self.flag(value.flag)} >> 15 & 0x00010001u) * 0xffffu")
                 return "chosen", f"({first} & {mask}) | ({second} & ~{mask})"
         raise AssertionError(type(value))
+
+    def _uniform(self, value: Uniform) -> str:
+        """Return the word both of whose halves hold a parameter, between its bounds."""
+        text, kind = self._context.show(value.expression), value.expression.type
+        suffix = "u" if kind == "unsigned" else ""
+        if size_of(kind) == 4:
+            text = f"static_cast<unsigned>({text})" if suffix else text
+            text = f"min({text}, {value.high}{suffix})"
+            text = text if suffix else f"max({text}, {value.low})"
+        moved = f"{text} + {value.bias}" if value.bias else text
+        return f"static_cast<unsigned>({moved}) * 0x00010001u"
 
     def _extreme(self, value: Extreme) -> tuple[str, str]:
         name = "larger" if value.op == "max" else "smaller"

@@ -35,7 +35,8 @@ def lower_halves(context: Context, stores: Sequence[Store]) -> None:
     stores = [replace(store, value=unrolled(store.value)) for store in stores]
     packs = _packs(context, stores, columns)
     windows = _windows(context, stores, columns)
-    reader = Reader(lambda load: _tap(context, windows, load))
+    parameters = frozenset(p.name for p in context.algorithm.parameters if not p.is_pointer)
+    reader = Reader(lambda load: _tap(context, windows, load), parameters)
     values = [reader.value(store.value) for store in stores]
     packs.note_alignment(context)
     for window in windows:
