@@ -54,6 +54,8 @@ class NarrowLoop:
     changes: tuple[Replacement, ...]
     needs_condition: bool
     """Whether a variable certainly has a value only where the condition of the loop holds."""
+    turns: int = 1
+    """That the bounds allow without another test."""
 
     @property
     def names(self) -> str:
@@ -62,9 +64,16 @@ class NarrowLoop:
 
 
 def read_narrow(
-    unit: SourceUnit, function: FunctionDef, loop: Loop, context: SkillContext
+    unit: SourceUnit, function: FunctionDef, loop: Loop, context: SkillContext, turns: int = 1
 ) -> NarrowLoop | None:
     """Return how the turns of a loop are done in 32 bits; None where it steps no 64-bit integer but indices.
+
+    Args:
+        unit: The file.
+        function: Where the loop stands.
+        loop: The loop.
+        context: For names that nobody uses.
+        turns: How many turns in a row must fit once the variables are within their bounds.
 
     Raises:
         SkillRefused: They can't be, or nothing would be gained.
@@ -85,7 +94,7 @@ def read_narrow(
             raise SkillRefused(f"{one.name!r} has a copy of 32 bits already")
     while any(one in written and not _is_inside(loop, one) for one in chosen):
         try:
-            return _bounded(unit, function, loop, chosen, context)
+            return _bounded(unit, function, loop, chosen, context, turns)
         except NotNarrow as refused:
             reason = reason or str(refused)
             chosen = [one for one in chosen if one is not refused.declared and refused.declared is not None]
@@ -240,7 +249,12 @@ def _is_computed_with(unit: SourceUnit, function: FunctionDef, loop: Loop, decla
 
 
 def _bounded(
-    unit: SourceUnit, function: FunctionDef, loop: Loop, chosen: list[Declared], context: SkillContext
+    unit: SourceUnit,
+    function: FunctionDef,
+    loop: Loop,
+    chosen: list[Declared],
+    context: SkillContext,
+    turns: int,
 ) -> NarrowLoop:
     """Return the loop with the largest bounds within which no value leaves 32 bits.
 
@@ -253,7 +267,7 @@ def _bounded(
     names = {id(one): one.name for one in inner}
     for one in outer:
         names[id(one)] = fresh_name(unit, context, f"{one.name}_32", names.values())
-    search = _Search(unit, function, loop, outer, names)
+    search = _Search(unit, function, loop, outer, names, turns)
     bounds = search.bounds()
     values, ends = search.follow(bounds)
     if not values.operations:
@@ -273,6 +287,7 @@ def _bounded(
         ),
         changes=tuple(values.changes),
         needs_condition=needs_condition,
+        turns=turns,
     )
 
 
@@ -309,9 +324,16 @@ class _Search:
     loop: Loop
     outer: Sequence[Declared]
     names: dict[int, str]
+    turns: int
 
     def follow(self, bounds: dict[int, int]) -> tuple[NarrowValues, dict[int, int]]:
-        """Return what a turn changes in the text, and the largest values behind it."""
+        """Return what a turn changes in the text, and the largest values behind the last one."""
+        values, largest = self._turn(bounds)
+        for _ in range(self.turns - 1):
+            values, largest = self._turn(largest)
+        return values, largest
+
+    def _turn(self, bounds: dict[int, int]) -> tuple[NarrowValues, dict[int, int]]:
         values = NarrowValues(self.unit, self.function, self.names)
         ends = NarrowTurn(values, self.loop).follow({key: (0, bound) for key, bound in bounds.items()})
         return values, {key: ends[key][1] for key in bounds}

@@ -30,20 +30,23 @@ def narrow_text(
         context: For a name that nobody uses.
         again: Whether values that have become small again are narrowed again, in an outer loop.
     """
-    over, begun = (fresh_name(unit, context, name) for name in ("is_over", "is_begun"))
-    return _Writer(unit, found, over, begun).whole(again)
+    over, begun, taken = (fresh_name(unit, context, name) for name in ("is_over", "is_begun", "narrow_turn"))
+    return _Writer(unit, found, over, begun, taken).whole(again)
 
 
 class _Writer:
     """Puts the copies of a loop together."""
 
-    def __init__(self, unit: SourceUnit, found: NarrowLoop, over: str, begun: str) -> None:
+    def __init__(self, unit: SourceUnit, found: NarrowLoop, over: str, begun: str, taken: str) -> None:
         self.unit, self.found, self.loop = unit, found, found.loop
         self.over = over if found.loop.has_break else ""
         """The variable that tells that the loop was broken out of; empty where it never is."""
         self.begun = begun if found.loop.kind is LoopKind.DO else ""
         """The variable that tells that the first turn, which has no test, has begun."""
         self.breaks = [(node, _broken(node, over)) for node in _breaks(found.loop.body)]
+        tested = any(entry.is_tested for entry in found.variables)
+        self.taken = taken if found.turns > 1 and tested else ""
+        """The variable that counts narrow turns; empty where bounds are tested in each of them."""
         self.is_for = found.loop.kind is LoopKind.FOR
         self.start = found.loop.node.child_by_field_name("initializer") if self.is_for else None
 
@@ -116,12 +119,17 @@ class _Writer:
         tests = [f"{entry.name} <= {_bound(entry)}" for entry in self.found.variables if entry.is_tested]
         if self.loop.pragma_span is not None:
             lines.append(self.unit.text_of(self.loop.pragma_span).strip())
-        lines += self._loop([*tests, self._condition(changes)], changes)
+        elif self.taken:
+            lines.append(f"#pragma unroll {self.found.turns}")
+        if self.taken:
+            all_fit = _all(tests) if len(tests) == 1 else f"({_all(tests)})"
+            tests = [f"({self.taken} % {self.found.turns} != 0 || {all_fit})"]
+        lines += self._loop([*tests, self._condition(changes)], changes, self.taken)
         lines += [f"{v.declared.name} = {v.name};" for v in self.found.variables if v.is_written]
         return lines
 
-    def _loop(self, tests: Sequence[str], changes: Sequence[Replacement]) -> list[str]:
-        """Return the loop with other tests and with changes, its lines at the left margin."""
+    def _loop(self, tests: Sequence[str], changes: Sequence[Replacement], count: str = "") -> list[str]:
+        """Return the loop with other tests and with changes, its lines at the left margin; `count` counts its turns."""
         condition = _all(tests)
         update = self.loop.node.child_by_field_name("update")
         step = f" {clean_text(self.unit, update, changes)}" if update is not None else ""
@@ -131,6 +139,8 @@ class _Writer:
             *lines, last = [f"do{first}", *rest]
             return [*lines, f"{last} while ({condition or 'true'});"]
         head = f"for (;{between};{step})" if self.is_for else f"while ({condition or 'true'})"
+        if count:
+            head = f"for (unsigned {count} = 0;{between};{step}{',' if step else ''} ++{count})"
         first, *rest = self._body(changes)
         return [f"{head}{first}", *rest]
 

@@ -11,22 +11,28 @@ from kernelskill.skills.narrow_text import narrow_text
 from kernelskill.skills.transformation import Rewrite, Site, SkillContext, SkillRefused
 from kernelskill.source.definitions import KernelDef
 from kernelskill.source.edits import EditSet
-from kernelskill.source.loops import find_loops
+from kernelskill.source.loops import LoopKind, find_loops
 from kernelskill.source.unit import SourceUnit
 
+_TURNS = "turns that follow each test of the bounds; the bounds of several are smaller"
+_WIDE_ENOUGH = 1 << 20
+"""A bound of several turns up to which values that leave it are few in most loops."""
 _MEANING = "whether what has become small again is computed in 32 bits again; else the loop ends in 64 bits"
 
 
 def sites(unit: SourceUnit, kernel: KernelDef, context: SkillContext) -> list[Site]:
     """Offer every loop whose 64-bit integers may be computed in 32 bits."""
     refusals: list[str] = []
-    found = [_site(kernel, key, loop) for key, loop in _loops(unit, kernel, context, refusals)]
+    several = dict(_loops(unit, kernel, context, [], turns=4))
+    found = [
+        _site(kernel, key, loop, several.get(key)) for key, loop in _loops(unit, kernel, context, refusals)
+    ]
     if not found:
         raise SkillRefused(refusals[0] if refusals else "it has no loop that steps a 64-bit integer")
     return found
 
 
-def _site(kernel: KernelDef, key: str, found: NarrowLoop) -> Site:
+def _site(kernel: KernelDef, key: str, found: NarrowLoop, several: NarrowLoop | None) -> Site:
     names = [repr(entry.declared.name) for entry in found.variables]
     are = f"{', '.join(names)} {'are' if len(names) > 1 else 'is'}"
     # A loop inside another one begins anew soon.
@@ -35,12 +41,24 @@ def _site(kernel: KernelDef, key: str, found: NarrowLoop) -> Site:
         key=key,
         kernel=kernel.name,
         reason=f"line {found.loop.line}: the turns of the loop fit 32 bits while {are} small",
-        parameters=(SkillParameter(name="again", values=values, meaning=_MEANING),),
+        parameters=(
+            SkillParameter(name="again", values=values, meaning=_MEANING),
+            SkillParameter(name="turns", values=_turns(found, several), meaning=_TURNS),
+        ),
     )
 
 
+def _turns(found: NarrowLoop, several: NarrowLoop | None) -> tuple[str, ...]:
+    """Return how many turns one test may allow, the most promising first."""
+    tested = any(entry.is_tested for entry in found.variables)
+    if several is None or not tested or found.loop.kind is LoopKind.DO:
+        return ("1",)
+    wide = all(entry.bound >= _WIDE_ENOUGH for entry in several.variables if entry.is_tested)
+    return ("4", "1", "2") if wide else ("1", "2", "4")
+
+
 def _loops(
-    unit: SourceUnit, kernel: KernelDef, context: SkillContext, refusals: list[str]
+    unit: SourceUnit, kernel: KernelDef, context: SkillContext, refusals: list[str], turns: int = 1
 ) -> Iterator[tuple[str, NarrowLoop]]:
     """Yield the loops of a kernel and of its device functions, with the keys of their sites.
 
@@ -51,7 +69,7 @@ def _loops(
         place = kernel.name if function is kernel else f"{kernel.name}/{function.name}"
         for loop in find_loops(unit, function):
             try:
-                found = read_narrow(unit, function, loop, context)
+                found = read_narrow(unit, function, loop, context, turns)
             except SkillRefused as refused:
                 refusals.append(refused.reason)
                 continue
@@ -67,7 +85,8 @@ def rewrite(unit: SourceUnit, site: Site, parameters: Mapping[str, str], context
     kernel = unit.kernel(site.kernel)
     if kernel is None:
         raise SkillRefused(f"kernel {site.kernel!r} is gone")
-    found = next((loop for key, loop in _loops(unit, kernel, context, []) if key == site.key), None)
+    turns = int(parameters.get("turns", "1"))
+    found = next((loop for key, loop in _loops(unit, kernel, context, [], turns) if key == site.key), None)
     if found is None:
         raise SkillRefused(f"site {site.key!r} is gone")
     edits = EditSet(unit)

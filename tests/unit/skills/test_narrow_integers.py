@@ -13,8 +13,9 @@ BOUND = "1431655764u"
 
 
 def added(source: str, **parameters: str) -> list[str]:
-    """Return the lines that one step puts in."""
-    return [line[2:] for line in changed_lines(SKILL, source, **parameters) if line.startswith("+")]
+    """Return the lines that one step puts in; bounds are tested in every turn where nothing else is asked for."""
+    lines = changed_lines(SKILL, source, **{"turns": "1", **parameters})
+    return [line[2:] for line in lines if line.startswith("+")]
 
 
 def test_turns_go_to_and_fro() -> None:
@@ -35,7 +36,7 @@ def test_turns_go_to_and_fro() -> None:
 
 
 def test_the_rest_may_stay_wide() -> None:
-    lines = changed_lines(SKILL, narrow_source(COLLATZ), again="no")
+    lines = changed_lines(SKILL, narrow_source(COLLATZ), again="no", turns="1")
     assert not [line for line in lines if line.startswith("-")]
     assert f"+ if (value <= {BOUND}) {{" in lines
 
@@ -46,6 +47,16 @@ def test_breaks_end_both_loops_and_headers_are_followed() -> None:
     step = "own_32 = own_32 & 1 ? own_32 + (own_32 << 1) + 1 : own_32 >> 1"
     assert f"for (; own_32 <= {BOUND} && own_32 != 1; {step})" in lines
     assert lines.count("if (++count == 77) { is_over = true; break; }") == 2
+
+
+def test_one_test_may_allow_several_turns() -> None:
+    lines = added(narrow_source(COLLATZ), again="no", turns="4")
+    assert "if (value <= 53024287u) {" in lines  # ((3 * 53024287 + 1) * 3 + 1) * 9 + 4 fits 32 bits
+    assert "#pragma unroll 4" in lines
+    turn = "(narrow_turn % 4 != 0 || value_32 <= 53024287u) && value_32 != 1 && count < 300; ++narrow_turn"
+    assert f"for (unsigned narrow_turn = 0; {turn}) {{" in lines
+    stepped = added(narrow_source(STEP), again="yes", turns="2")
+    assert any(line.endswith("own_32 >> 1, ++narrow_turn)") for line in stepped)
 
 
 def test_what_no_turn_lifts_above_its_bound_is_not_tested_again() -> None:
