@@ -20,6 +20,13 @@ from tests.algorithm.test_inner_points import SMALL, algorithm_of, inner
 INSIDE = "if (i == 0 || j == 0 || i == h - 1 || j == w - 1) y[p] = 0; else"
 NEAREST = "int v = min(max(i + a, 0), h - 1), u = max(0, min(w - 1, j + b));"
 CROSS = "x[p - 1] - x[p + 1] - x[p - w] - x[p + w]"
+NINE = " ".join(f"q[{k}] = x[p + {k // 3 - 1} * w + {k % 3 - 1}];" for k in range(9))
+EXCHANGES = (12, 45, 78, 1, 34, 67, 12, 45, 78, 3, 58, 47, 36, 14, 25, 47, 42, 64, 42)
+"""Pairs of places, a digit each."""
+SORTED = " ".join(
+    f"{{ int t = min(q[{a}], q[{b}]); q[{b}] = max(q[{a}], q[{b}]); q[{a}] = t; }}"
+    for a, b in (divmod(pair, 10) for pair in EXCHANGES)
+)
 KERNELS = {
     "edges": f"{INSIDE} {{ int c = x[p - w + 1] + 2 * x[p + 1] + x[p + w + 1] - x[p - w - 1] - 2 * x[p - 1] - x[p + w - 1];"
     " int r = x[p + w - 1] + 2 * x[p + w] + x[p + w + 1] - x[p - w - 1] - 2 * x[p - w] - x[p - w + 1];"
@@ -35,6 +42,7 @@ KERNELS = {
     "three": f"{INSIDE} {{ int s = 4 * x[p] - {CROSS}; y[p] = s > 10 ? 255 : s < -10 ? 128 : 0; }}",
     "signed_sides": f"{INSIDE} {{ int s = x[p - 1] - x[p + 1]; int t = s < x[p] - 90 ? s : -s; y[p] = t < 0 ? 0 : t; }}",
     "median": f"{INSIDE} {{ int a = min(x[p - 1], x[p]), b = max(x[p - 1], x[p]); y[p] = max(a, min(b, (int)x[p + 1])); }}",
+    "median_of_nine": f"{INSIDE} {{ int q[9]; {NINE} {SORTED} y[p] = q[4]; }}",
     "counted": f"{INSIDE} y[p] = (x[p - 1] > x[p]) + (x[p + 1] >= x[p]) * 4 + (x[p - w] == x[p]) * 2 + !(x[p + w] != x[p]);",
     "differs": f"{INSIDE} {{ int s = x[p - 1] - x[p + 1]; y[p] = s == -3 || !(s != 2) ? 7 : s != 0; }}",
     "bits": f"{INSIDE} y[p] = (x[p - 1] ^ x[p + 1]) & (x[p - w] | 15) | x[p + w] % 8;",
