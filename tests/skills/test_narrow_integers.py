@@ -15,7 +15,7 @@ from tests.skills.contexts import context_for
 from tests.skills.narrow_spellings import KINDS, SPELLINGS
 from tests.skills.test_equivalence import HERE, serial
 
-SKILL, REFILL = "compute/narrow_integers", "parallelism/refill_lanes"
+SKILL, REFILL, STRETCHES = "compute/narrow_integers", "parallelism/refill_lanes", "compute/stretches_of_turns"
 BOUNDS = (1431655764, 53024287, (1 << 31) - 1, 65535, 65536, (1 << 32) - 1)
 LENGTH = 1000
 DRIVER = """
@@ -49,24 +49,29 @@ def made_of(name: str, source: str) -> list[tuple[str, str]]:
 
 
 def rewrites(source: str) -> list[tuple[str, str]]:
-    """Return what the skill makes of a source, and of what it makes of one whose lanes are refilled."""
+    """Return what the skill makes of a source, and with lanes that are refilled and stretches of turns."""
     found = []
     context = context_for("f")
-    for chain in ((SKILL,), (REFILL, SKILL), (SKILL, REFILL)):
+    for chain in ((SKILL,), (REFILL, SKILL), (SKILL, REFILL), (REFILL, SKILL, STRETCHES)):
         begun = [("", Candidate.of("k.cu", {"k.cu": source}))]
         for name in chain:
             begun = [
                 (f"{label} {entry.step.label}", apply_step(base, entry.step, LIBRARY, context).candidate)
                 for label, base in begun
-                for entry in _first(find_steps(base, LIBRARY.get(name), LIBRARY, context)[0])
+                for entry in _first(
+                    find_steps(base, LIBRARY.get(name), LIBRARY, context)[0], alone=len(chain) == 1
+                )
             ]
         found += [(label, candidate.source) for label, candidate in begun]
     return found
 
 
-def _first(steps):  # type: ignore[no-untyped-def]
-    """Return the steps with the shortest stretches, where there are stretches."""
-    wanted = ("1", "4") if steps and steps[0].step.skill == SKILL else ("8",)
+def _first(steps, *, alone):  # type: ignore[no-untyped-def]
+    """Return the steps with the shortest stretches, where there are stretches; of narrow turns one and several."""
+    wanted = ("8",)
+    if steps and steps[0].step.skill == SKILL:
+        several = {dict(entry.step.parameters)["turns"] for entry in steps} > {"1"}
+        wanted = ("1", "4") if alone else ("4",) if several else ("1",)
     small = [entry for entry in steps if dict(entry.step.parameters)["turns"] in wanted]
     return [entry for entry in small if dict(entry.step.parameters).get("work", "8") == "8"]
 
