@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from kernelskill.algorithm.expression import (
     Binary,
@@ -23,6 +24,20 @@ from kernelskill.algorithm.types import cuda_name
 Leaf = Callable[[Expression], str | None]
 """Gives the text of a node, or None to print it as usual."""
 
+
+@dataclass(frozen=True)
+class Widened(Expression):
+    """What printing asks a leaf about an integer: whether its text has 32 bits where 64 are computed with."""
+
+    operand: Expression
+
+    @property
+    def type(self) -> str:
+        return "long long"
+
+
+COUNTER = "counter"
+"""What a leaf says of a `Widened` that is the counter of a loop; it says anything else of other narrow integers."""
 _PRECEDENCE = {
     "||": 1,
     "&&": 2,
@@ -107,6 +122,13 @@ def _binary(node: Binary, leaf: Leaf | None) -> tuple[str, int]:
             else text
             for side, text in ((node.left, left), (node.right, right))
         )
+    if node.kind in ("long long", "unsigned long long") and leaf is not None:
+        left, right = (
+            f"static_cast<long long>({text})"
+            if isinstance(side, Sym) and leaf(Widened(side)) == COUNTER
+            else text
+            for side, text in ((node.left, left), (node.right, right))
+        )
     if node.kind in _UNSIGNED_SUFFIXES:
         left, right = _unsigned_sides(node, leaf, left, right)
     return f"{left} {node.op} {right}", precedence
@@ -142,10 +164,12 @@ def _poly(node: Poly, leaf: Leaf | None) -> tuple[str, int]:
     # The value may be negative: unsigned sizes must not make the whole of it unsigned.
     below_zero = node.kind in ("int", "long long") and any(factor < 0 for _, factor in node.terms)
     text = ""
-    for monomial, factor in ordered:
+    for number, (monomial, factor) in enumerate(ordered):
         factors = [_factor(atom, leaf, signed=below_zero) for atom in reversed(monomial)]
         if abs(factor) != 1 or not monomial:
             factors.append(str(abs(factor)))
+        if leaf is not None and _is_too_narrow(number, ordered, leaf):
+            factors[0] = f"static_cast<long long>({show(monomial[-1], leaf)})"
         term = " * ".join(factors)
         sign = ("-" if not text else " - ") if factor < 0 else ("" if not text else " + ")
         text += sign + term
@@ -156,6 +180,22 @@ def _poly(node: Poly, leaf: Leaf | None) -> tuple[str, int]:
         return text, _PRECEDENCE["+"]
     is_product = len(monomial) > 1 or (factor != 1 and bool(monomial))
     return text, _PRECEDENCE["*"] if is_product else _ATOM
+
+
+def _is_too_narrow(number: int, ordered: list[tuple[tuple[Expression, ...], int]], leaf: Leaf) -> bool:
+    """Whether a term would be computed in 32 bits where indices have 64, unless its first factor is widened.
+
+    A sum goes from the left: what is added to something wide need not be.
+    """
+    monomial, factor = ordered[number]
+    if not monomial:
+        return False
+    if len(monomial) > 1 or abs(factor) != 1:
+        return all(leaf(Widened(atom)) is not None for atom in monomial[-2:])
+    if number > 0 or len(ordered) == 1 or leaf(Widened(monomial[0])) is None:
+        return False
+    alone = [m[0] for m, _ in ordered if len(m) == 1]
+    return any(leaf(Widened(atom)) == COUNTER for atom in alone)
 
 
 def _factor(atom: Expression, leaf: Leaf | None, *, signed: bool) -> str:

@@ -5,14 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from kernelskill.algorithm.access import Footprint, footprint
-from kernelskill.algorithm.expression import Binary, Cast, Expression, Load, Poly, Select, Sym, Unary, walk
+from kernelskill.algorithm.expression import (
+    Binary,
+    Cast,
+    Expression,
+    Load,
+    Poly,
+    Select,
+    Sym,
+    Unary,
+    walk,
+)
 from kernelskill.algorithm.integers import add, constant
 from kernelskill.algorithm.lowering.text import Names, Writer, capital
+from kernelskill.algorithm.lowering.widths import prints_wide
 from kernelskill.algorithm.lowering.window import Window
 from kernelskill.algorithm.model import Algorithm, Axis
-from kernelskill.algorithm.printing import Leaf, show
+from kernelskill.algorithm.printing import COUNTER, Leaf, Widened, show
 from kernelskill.algorithm.schedule import AxisPlan, Schedule
 from kernelskill.algorithm.types import is_wide
 
@@ -159,6 +171,8 @@ class Context:
     """Index of the tile buffer that is read, where there are two."""
     open_axes: frozenset[str] = frozenset()
     """Axes over whose points a loop is open: what a step computes there is the current point's alone."""
+    narrow: frozenset[str] = frozenset()
+    """Open loops whose counters are of type `int` where indices have 64 bits."""
     locals: dict[str, str] = field(default_factory=dict)
     """Names of short-lived variables by what they are called where nothing is in the way."""
     step_names: dict[str, str] = field(default_factory=dict)
@@ -214,10 +228,33 @@ class Context:
             return self._window_text(expression) or self.tile_text(expression)
         if isinstance(expression, Sym) and expression.name.endswith("@offset"):
             return self._offset_text(expression.name.removesuffix("@offset"))
+        if isinstance(expression, Widened):
+            return self._to_widen(expression.operand)
         if isinstance(expression, Cast) and expression.kind == "unsigned" and self.index_type == "long long":
             wide = self._is_declared_wide(expression.operand)
             return f"static_cast<unsigned>({self.show(expression.operand)})" if wide else None
         return None
+
+    def is_wide_name(self, symbol: Sym) -> bool:
+        """Whether a symbol is declared with 64 bits."""
+        if symbol.name in self.axes or symbol.name in self.algorithm.ranges:
+            return self.index_type == "long long" and symbol.name not in self.narrow
+        return is_wide(self.parameter_kinds.get(symbol.name, symbol.kind))
+
+    @cached_property
+    def parameter_kinds(self) -> dict[str, str]:
+        """The types of the kernel's parameters, of elements for pointers."""
+        return {parameter.name: parameter.kind for parameter in self.algorithm.parameters}
+
+    def _to_widen(self, atom: Expression) -> str | None:
+        """Return `COUNTER` or `value` for what is printed in 32 bits though indices have 64; None for the rest."""
+        if self.index_type != "long long" or prints_wide(atom, self.is_wide_name):
+            return None
+        if not isinstance(atom, Sym):
+            return "value"
+        if "@" in atom.name:
+            return None  # the place in a tile is small
+        return COUNTER if atom.name in self.narrow else "value"
 
     def _is_declared_wide(self, expression: Expression) -> bool:
         """Whether an operand of 32 bits is printed in names that are declared with 64: it must be narrowed to wrap."""

@@ -2,18 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from kernelskill.algorithm.expression import Expression, Load, Loop, walk
 from kernelskill.algorithm.integers import subtract, value_of
 from kernelskill.algorithm.lowering.context import Context
+from kernelskill.algorithm.lowering.widths import counts_in_int, prints_wide
 from kernelskill.algorithm.types import cuda_name
 
 _MOST_UNROLLED = 16
 
 
-def loop_head(context: Context, loop: Loop, *, shared: bool = False) -> str:
-    """Return the head of a plain loop; `shared`: the block's lanes take its steps in turn."""
-    low, high = _bound(context, loop.lower), _bound(context, loop.upper)
-    kind, name = context.index_type, loop.name
+@contextmanager
+def open_loop(context: Context, loop: Loop, *, shared: bool = False) -> Iterator[None]:
+    """Put a plain loop round what is written inside; `shared`: the block's lanes take its steps in turn."""
+    before = context.narrow
+    # Lanes step beyond the end by up to their number.
+    plain = not shared and context.index_type == "long long"
+    narrow = plain and counts_in_int(loop, context.parameter_kinds)
+    head = _head(context, loop, "int" if narrow else context.index_type, shared=shared)
+    context.narrow = before | {loop.name} if narrow else before - {loop.name}
+    with context.out.block(head):
+        yield
+    context.narrow = before
+
+
+def _head(context: Context, loop: Loop, kind: str, *, shared: bool) -> str:
+    low, high = (_bound(context, bound, kind) for bound in (loop.lower, loop.upper))
+    name = loop.name
     if not shared:
         return f"for ({kind} {name} = {low}; {name} < {high}; ++{name})"
     start = context.lane_start
@@ -29,9 +46,11 @@ def is_short(loop: Loop) -> bool:
     return length is not None and length <= _MOST_UNROLLED
 
 
-def _bound(context: Context, expression: Expression) -> str:
+def _bound(context: Context, expression: Expression, kind: str) -> str:
     """Return the text of a bound of a loop; one that is read from memory only where the point exists."""
     text = context.show(expression, 8)
+    if kind == "int" and context.index_type != "int" and prints_wide(expression, context.is_wide_name):
+        text = f"static_cast<int>({text})"
     if context.active and any(isinstance(node, Load) for node in walk(expression)):
         return f"({context.active} ? {text} : 0)"
     return text

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
-from kernelskill.algorithm.integers import compared, exact_division, value_of
+from kernelskill.algorithm.expression import Expression, Sym
+from kernelskill.algorithm.integers import add, compared, constant, exact_division, multiply, value_of
 from kernelskill.algorithm.lowering.context import Context
 from kernelskill.algorithm.model import Axis, Binding, IllegalMove
 
@@ -24,6 +25,10 @@ def original_points(context: Context) -> Iterator[None]:
         binding = _binding(axis)
         if not binding.strided:
             context.out.line(f"const {context.index_type} {axis.name} = {_value(context, axis, flat)};")
+    for binding, name in flat.items():
+        whole = _whole_of_digits([axis for axis in axes if _flat_binding(_binding(axis)) == binding])
+        if whole is not None:
+            context.values[whole] = name
     tests = [test for axis in axes if not _binding(axis).strided for test in _tests(context, axis)]
     with ExitStack() as stack:
         if tests:
@@ -41,6 +46,26 @@ def _binding(axis: Axis) -> Binding:
     if axis.binding.strided and axis.binding.weight is not None:
         raise IllegalMove(f"{axis.name} is a digit of a strided index")
     return axis.binding
+
+
+def _flat_binding(binding: Binding) -> Binding:
+    """Return the index of which an axis is a digit."""
+    return replace(binding, weight=None, wraps=False)
+
+
+def _whole_of_digits(axes: list[Axis]) -> Expression | None:
+    """Return what digits of a flat index are together; None where not all of it is among them."""
+    length: Expression = constant(1)
+    whole: Expression = constant(0)
+    waiting = list(axes)
+    while waiting:
+        digit = next((axis for axis in waiting if _binding(axis).weight == length), None)
+        if digit is None or value_of(digit.lower) != 0 or _binding(digit).wraps != (len(waiting) > 1):
+            return None
+        whole = add(whole, multiply(Sym(digit.name, digit.kind), length))
+        length = multiply(length, digit.upper)
+        waiting.remove(digit)
+    return whole
 
 
 def _index(binding: Binding) -> str:
@@ -69,16 +94,21 @@ def _count(binding: Binding) -> str:
     }[binding.source]
 
 
-def _wide(context: Context, text: str) -> str:
-    """Return a built-in index in the type of the indices, so that nothing is computed without sign."""
-    return f"static_cast<long long>({text})" if context.index_type == "long long" else text
+def _wide_count(context: Context, binding: Binding) -> str:
+    """Return a number of threads in the type of the indices, so that nothing is computed without sign."""
+    d = binding.dimension
+    if context.index_type != "long long":
+        return _count(binding)
+    if binding.source == "global":
+        return f"static_cast<long long>(gridDim.{d}) * blockDim.{d}"
+    return f"static_cast<long long>({_count(binding)})"
 
 
 def _value(context: Context, axis: Axis, flat: dict[Binding, str]) -> str:
     binding = _binding(axis)
     if binding.weight is None:
         return _wide_index(context, binding)
-    whole = Binding(binding.dimension, binding.source)
+    whole = _flat_binding(binding)
     if whole not in flat:
         flat[whole] = context.names.fresh("flat")
         context.out.line(f"const {context.index_type} {flat[whole]} = {_wide_index(context, binding)};")
@@ -89,12 +119,12 @@ def _value(context: Context, axis: Axis, flat: dict[Binding, str]) -> str:
 def _quotient(context: Context, binding: Binding, flat: dict[Binding, str]) -> str:
     """Return a flat index divided by the weight of a digit, one digit after the other as people write it."""
     assert binding.weight is not None
-    whole = Binding(binding.dimension, binding.source)
+    whole = _flat_binding(binding)
     text, left = flat[whole], binding.weight
     faster = [
         axis
         for axis in reversed(context.algorithm.axes)
-        if axis.binding is not None and replace(axis.binding, weight=None, wraps=False) == whole
+        if axis.binding is not None and _flat_binding(axis.binding) == whole
     ]
     for axis in faster:
         assert axis.binding is not None
@@ -125,6 +155,7 @@ def _tests(context: Context, axis: Axis) -> list[str]:
 
 def _loop(context: Context, axis: Axis, binding: Binding) -> str:
     low, high, name = context.show(axis.lower), context.show(axis.upper, 8), axis.name
-    start = _index(binding) if low == "0" else f"{low} + {_index(binding)}"
-    step = _wide(context, _count(binding))
+    first = _wide_index(context, binding)
+    start = first if low == "0" else f"{low} + {first}"
+    step = _wide_count(context, binding)
     return f"for ({context.index_type} {name} = {start}; {name} < {high}; {name} += {step})"

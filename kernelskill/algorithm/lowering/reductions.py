@@ -31,10 +31,11 @@ from kernelskill.algorithm.lowering.lanes import (
     neutral_of,
     pick_lanes,
 )
-from kernelskill.algorithm.lowering.loop_heads import is_short, loop_head
+from kernelskill.algorithm.lowering.loop_heads import is_short, open_loop
 from kernelskill.algorithm.lowering.packs import Packs, Run, packs_of_loads, wide_steps
 from kernelskill.algorithm.lowering.steps import Member, body_of, state_name, take_in
 from kernelskill.algorithm.lowering.tile_loop import TileLoop
+from kernelskill.algorithm.lowering.widths import widest
 from kernelskill.algorithm.lowering.zeros import is_zero, vanishes
 from kernelskill.algorithm.model import IllegalMove
 from kernelskill.algorithm.picks import as_pick
@@ -63,7 +64,8 @@ def lower_reductions(
 class _Group:
     def __init__(self, context: Context, reductions: Sequence[Accumulation]) -> None:
         self._context = context
-        self._loops = reductions[0].loops
+        first = reductions[0].loops
+        self._loops = tuple(widest(e, (r.loops[n] for r in reductions)) for n, e in enumerate(first))
         self._members = [self._member(each) for each in self._unique(reductions)]
         self._accumulated = reductions
         self._starts: dict[str, str] = {}
@@ -207,7 +209,7 @@ class _Group:
                 elif context.is_inner and is_short(loop):
                     # Neighbouring points of a thread read the same elements in different steps.
                     context.out.line("#pragma unroll")
-                stack.enter_context(context.out.block(loop_head(context, loop, shared=is_shared)))
+                stack.enter_context(open_loop(context, loop, shared=is_shared))
             self._step()
 
     def _write_wide(self) -> bool:
@@ -222,7 +224,7 @@ class _Group:
         j = context.local("j")
         with ExitStack() as stack:
             for outer in self._loops[:-1]:
-                stack.enter_context(context.out.block(loop_head(context, outer)))
+                stack.enter_context(open_loop(context, outer))
             with wide_steps(context, loop, run.width) as steps:
                 head = f"for (int {j} = 0; {j} < {run.width}; ++{j})"
                 with steps.whole(), packs.reading(context, steps.first), context.out.unrolled(head):
@@ -265,7 +267,7 @@ class _Group:
                 context.step_names[inner.name] = f"({inner.name} - {context.show(inner.lower)})"
                 if value_of(inner.lower) == 0:
                     context.step_names[inner.name] = inner.name
-                stack.enter_context(context.out.block(loop_head(context, inner)))
+                stack.enter_context(open_loop(context, inner))
             self._step()
 
     # one step

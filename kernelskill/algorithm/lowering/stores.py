@@ -14,7 +14,7 @@ from kernelskill.algorithm.lowering.hoisting import hoistable
 from kernelskill.algorithm.lowering.holding import unheld_loads
 from kernelskill.algorithm.lowering.invariants import hold_invariants
 from kernelskill.algorithm.lowering.kept import kept_chunks, serves, write_kept
-from kernelskill.algorithm.lowering.loop_heads import loop_head
+from kernelskill.algorithm.lowering.loop_heads import open_loop
 from kernelskill.algorithm.lowering.packs import (
     Packs,
     Run,
@@ -254,7 +254,7 @@ def _write_looped_shared(context: Context, store: Store) -> None:
     with ExitStack() as stack:
         for number, loop in enumerate(store.loops):
             shared = context.shares_loops and number == len(store.loops) - 1
-            stack.enter_context(context.out.block(loop_head(context, loop, shared=shared)))
+            stack.enter_context(open_loop(context, loop, shared=shared))
         before = dict(context.values)
         context.depth += 1
         lower_reductions(context, [store.index, store.value, *store.guard])
@@ -273,7 +273,7 @@ def _write_looped_wide(context: Context, store: Store) -> bool:
     packs.note_alignment(context)
     with ExitStack() as stack:
         for outer in store.loops[:-1]:
-            stack.enter_context(context.out.block(loop_head(context, outer)))
+            stack.enter_context(open_loop(context, outer))
         with wide_steps(context, loop, width) as steps:
             with steps.whole():
                 write_wide(context, [store], packs, steps.first)
