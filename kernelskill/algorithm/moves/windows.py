@@ -54,7 +54,7 @@ class InnerPoints:
                 ),
             )
             if len(plan.algorithm.axes) > 2 and _overlaps_along(plan.algorithm, plan.algorithm.axes[-3].name):
-                offered = (*offered, Option("planes", ("1", "2", "4"), "planes of points of a thread"))
+                offered = (*offered, Option("planes", ("1", "2", "4", "8"), "planes of points of a thread"))
         return first_that_fits(self, plan, offered)
 
     def apply(self, plan: Plan, values: Mapping[str, str]) -> Plan:
