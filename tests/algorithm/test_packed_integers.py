@@ -50,6 +50,7 @@ KERNELS = {
     "near": "int s = 0; for (int b = -2; b < 3; ++b) { int u = max(0, min(w - 1, j + b)); s += b * x[i * w + u]; }"
     " y[p] = abs(s) >> 3;",
     "threshold": f"{INSIDE} {{ int s = 4 * x[p] - {CROSS}; y[p] = abs(s) > r ? 255 : s < -r; }}",
+    "halved": f"{INSIDE} y[p] = x[p - 1] > x[p + 1] ? 3 : 200;",
     "between": f"{INSIDE} y[p] = (r + 30 < x[p] + x[p - 1]) & (r * 7 - 3 >= x[p] - x[p + 1]);",
     "two": f"{INSIDE} {{ int s = x[p - 1] + x[p + 1]; y[p] = s >> 1; }} z[p] = 1;",
 }
@@ -76,7 +77,8 @@ def arguments_of(rng: np.random.Generator, h: int, w: int, largest: int) -> dict
 @pytest.mark.slow
 def test_pairs_agree(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
-    sources, wanted, calls = {}, [], []
+    sources, wanted = {}, []
+    calls: list[cpu.Call] = []
     for name, body in KERNELS.items():
         algorithm = algorithm_of(body, "unsigned char")
         for points, threads in SHAPES:

@@ -129,7 +129,10 @@ class Reader:
         if first.low < 0 or second.low < 0:
             require_signed(first)
             require_signed(second)
-        return Chosen(self.flag(node.condition), first, second)
+        flag = self.flag(node.condition)
+        if first.low == first.high and second.low == second.high:
+            return total([(Truth(flag), first.low - second.low)], second.low)
+        return Chosen(flag, first, second)
 
     def _binary(self, node: Binary) -> Half:
         if node.op in COMPARISONS or node.op in LOGICAL:

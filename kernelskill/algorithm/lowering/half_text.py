@@ -131,13 +131,17 @@ class HalfText:
     # sums
 
     def _linear(self, value: Linear, bias: int) -> str:
-        terms = self._known(value.terms)
-        number = value.number + bias
-        if len(terms) > 2 or any(abs(factor) != 1 for _, factor in terms):
-            name, own, sign = self._held(terms)
-            return _joined([(name, sign < 0)], number - sign * own)
-        texts = [(self._term(term, factor), factor < 0) for term, factor in terms]
-        return _joined(texts, number - sum(factor * _bias(term) for term, factor in terms))
+        number, texts = value.number + bias, []
+        # What is made of elements alone may be wanted again, with other bounds.
+        for terms in (self._known(_taps(value)), tuple(e for e in value.terms if not isinstance(e[0], Tap))):
+            if len(terms) > 2 or any(abs(factor) != 1 for _, factor in terms):
+                name, own, sign = self._held(terms)
+                texts.append((name, sign < 0))
+                number -= sign * own
+            else:
+                texts += [(self._term(term, factor), factor < 0) for term, factor in terms]
+                number -= sum(factor * _bias(term) for term, factor in terms)
+        return _joined(texts, number)
 
     def _held(self, terms: Terms) -> tuple[str, int, int]:
         """Return the name of a sum, its bias, and whether it is added or taken away."""
@@ -160,7 +164,7 @@ class HalfText:
         """Write the sums that neighbouring points have in common, for all of them."""
         if self._grid is None:
             return
-        sums = dict.fromkeys(node.terms for value in values for node in _sums_in(value))
+        sums = dict.fromkeys(_taps(node) for value in values for node in _sums_in(value))
         self._shared = share_sums(sums, self._grid)
         uses: dict[Pattern, list[Offsets]] = {}
         for terms in self._shared.values():
@@ -228,6 +232,11 @@ def _sums_in(value: Half | Flag) -> Iterator[Linear]:
         for term, _ in value.terms:
             yield from _sums_in(term)
         yield value
+
+
+def _taps(value: Linear) -> Terms:
+    """Return the part of a sum that is made of elements."""
+    return tuple(entry for entry in value.terms if isinstance(entry[0], Tap))
 
 
 def _bias(term: Half | Shared) -> int:
