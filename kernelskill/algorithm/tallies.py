@@ -7,6 +7,7 @@ numbers the sums follow. All is exact: sums of integers may be taken in any orde
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from itertools import combinations
 
@@ -18,6 +19,7 @@ from kernelskill.algorithm.expression import (
     Expression,
     Fold,
     Loop,
+    Num,
     Reduce,
     Sym,
     walk,
@@ -73,7 +75,7 @@ def with_tallies(algorithm: Algorithm, found: tuple[Reduce | Fold, ...]) -> Algo
     loops: dict[tuple[Loop, ...], list[Reduce | Fold]] = {}
     for each in found:
         loops.setdefault(each.loops, []).append(each)
-    names = Names({*bound_names(algorithm), *(parameter.name for parameter in algorithm.parameters)})
+    names = Names(_taken(algorithm))
     table: dict[Expression, Expression] = {}
     reasons: list[str] = []
     for members in loops.values():
@@ -84,6 +86,18 @@ def with_tallies(algorithm: Algorithm, found: tuple[Reduce | Fold, ...]) -> Algo
     if not table:
         raise IllegalMove(reasons[0] if reasons else "no loop accumulates")
     return algorithm.mapped(lambda expression: replace_outermost(expression, table.get))
+
+
+def _taken(algorithm: Algorithm) -> set[str]:
+    """Return the names that mean something in an algorithm, those of functions and constants among them."""
+    taken = {*bound_names(algorithm), *(parameter.name for parameter in algorithm.parameters)}
+    for expression in algorithm.expressions:
+        for node in walk(expression):
+            if isinstance(node, Call):
+                taken.add(node.function)
+            elif isinstance(node, Num):
+                taken |= set(re.findall(r"[A-Za-z_]\w*", node.text))
+    return taken
 
 
 class _Tally:
@@ -209,7 +223,9 @@ class _Tally:
 
     def _with_counts(self, total: Expression, key: str, word: Expression, steps: Expression) -> Expression:
         """Return a sum with what the steps of a word add to it."""
-        counted = _sum_of(self._sums[key].amounts, word, steps, self._digit)
+        # What is added may be negative: it is widened with its sign, whatever counts the steps.
+        turns = steps if steps.type == "int" else Cast("int", steps)
+        counted = _sum_of(self._sums[key].amounts, word, turns, self._digit)
         if value_of(counted) == 0:
             return total
         return Binary("+", total, Cast(total.type, counted), total.type)

@@ -51,7 +51,8 @@ def algorithm_of(
     step: str, types: tuple[str, str] = ("int", "int"), head: str = "int s = 0; s < steps; s++"
 ) -> Algorithm:
     first, second = types
-    parameters = f"const unsigned* a, {first}* x, {second}* y, int n, int steps"
+    length = "unsigned" if "unsigned s" in head else "int"
+    parameters = f"const unsigned* a, {first}* x, {second}* y, int n, {length} steps"
     text = (
         f"__global__ void k({parameters}) {{ int w = blockIdx.x * blockDim.x + threadIdx.x; if (w >= n) return;"
         f" unsigned state = a[w]; {first} p = 5; {second} q = y[w]; for ({head}) {{ {step} }} x[w] = p; y[w] = q + state % 2; }}\n"
@@ -79,6 +80,14 @@ def plans_of(algorithm: Algorithm) -> list[Plan]:
     shape = {"points": "1x2", "threads": "1x32"}
     tallied = tally.apply(plain, {})
     return [tallied, coarsen.apply(tallied, shape), tally.apply(coarsen.apply(plain, shape), {})]
+
+
+def test_sums_are_widened_with_their_signs() -> None:
+    algorithm = algorithm_of(SPELLINGS["switch"], ("long long", "int"), "unsigned s = 0; s < steps; s++")
+    plan = MOVES["tally_cases"].apply(Plan(algorithm, Schedule()), {})
+    arguments = arguments_of(np.random.default_rng(1), ("long long", "int"), 40, 23)
+    assert not differences(expected(algorithm, arguments), expected(plan.algorithm, arguments), exact=True)
+    assert "int(steps % 16u)" in emitted_text(plan)
 
 
 @pytest.mark.slow

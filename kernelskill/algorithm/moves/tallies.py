@@ -19,7 +19,13 @@ class TallyCases:
 
     def apply(self, plan: Plan, values: Mapping[str, str]) -> Plan:
         schedule = plan.schedule
-        if schedule.staged or schedule.lanes > 1 or schedule.interior or schedule.loops:
+        if (
+            plan.stages is not None
+            or schedule.staged
+            or schedule.lanes > 1
+            or schedule.interior
+            or schedule.loops
+        ):
             raise IllegalMove("points are scheduled otherwise already")
         algorithm = with_tallies(plan.algorithm, accumulations(plan.algorithm))
         return checked(replace(plan, algorithm=algorithm))
