@@ -38,6 +38,9 @@ def lower_halves(context: Context, stores: Sequence[Store]) -> None:
     parameters = frozenset(p.name for p in context.algorithm.parameters if not p.is_pointer)
     reader = Reader(lambda load: _tap(context, windows, load), parameters)
     values = [reader.value(store.value) for store in stores]
+    for store, value in zip(stores, values, strict=True):
+        if value.low < 0 or value.high > (1 if store.kind == "bool" else 255):
+            raise IllegalMove(f"a result from {value.low} to {value.high} is stored as {store.kind}")
     packs.note_alignment(context)
     for window in windows:
         fill_window(context, window, _firsts(context), columns.plan.points // 2)
