@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import product
 from typing import cast
 
 from kernelskill.algorithm.expression import Load, Loop
@@ -22,6 +24,7 @@ from kernelskill.algorithm.moves.plan import (
 )
 from kernelskill.algorithm.promotion import with_loops_as_axes
 from kernelskill.algorithm.schedule import AxisPlan, Copy, LoopPlan, Schedule, Staging
+from kernelskill.algorithm.usual import usual_length
 
 
 def tiled_loop(algorithm: Algorithm) -> Loop:
@@ -65,6 +68,10 @@ def stagings(algorithm: Algorithm, schedule: Schedule, loop: Loop) -> tuple[tupl
             continue
         found.append(Staging(buffer, loop.name))
     return tuple(found), "; ".join(reasons)
+
+
+MOST_COVERED = 1.2
+"""Points that blocks may cover for each that there is, at usual sizes, for their shape to come first."""
 
 
 class ShareTiles:
@@ -118,9 +125,12 @@ class BlockPoints:
                 Option("depth", ("128", "64", "256", "32"), "steps staged together"),
             )
         else:
+            points, threads = _fitting(
+                plan.algorithm, ("8x8", "8x16", "4x4", "8x4", "4x8"), ("16x16", "8x16", "16x8", "8x8")
+            )
             offered = (
-                Option("points", ("8x8", "8x16", "4x4", "8x4", "4x8"), "points of a thread: rows x columns"),
-                Option("threads", ("16x16", "8x16", "16x8", "8x8"), "threads of a block: rows x columns"),
+                Option("points", points, "points of a thread: rows x columns"),
+                Option("threads", threads, "threads of a block: rows x columns"),
                 Option("depth", ("8", "16", "32"), "steps staged together"),
             )
         return first_that_fits(self, plan, offered)
@@ -141,6 +151,26 @@ class BlockPoints:
         loop = schedule.staged[0].loop
         changed = replace(schedule, axes=plans).with_loop(LoopPlan(loop, depth))
         return checked(Plan(algorithm, changed))
+
+
+def _fitting(
+    algorithm: Algorithm, points: tuple[str, ...], threads: tuple[str, ...]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return points and threads with those first whose blocks leave few threads idle at usual sizes."""
+    sizes = [usual_length(algorithm, [axis.loop]) for axis in algorithm.axes[-2:]]
+    if any(not size for size in sizes):
+        return points, threads
+
+    def rank(shape: tuple[str, str]) -> tuple[bool, int]:
+        blocks = [p * t for p, t in zip(pair(shape[0]), pair(shape[1]), strict=True)]
+        covered = math.prod(
+            -(-size // block) * block for size, block in zip(sizes, blocks, strict=True) if size
+        )
+        wasteful = covered > MOST_COVERED * math.prod(size for size in sizes if size)
+        return wasteful, points.index(shape[0]) + threads.index(shape[1])
+
+    first = min(product(points, threads), key=rank)
+    return tuple(dict.fromkeys((first[0], *points))), tuple(dict.fromkeys((first[1], *threads)))
 
 
 class WideAccess:

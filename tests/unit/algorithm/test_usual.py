@@ -10,7 +10,7 @@ from kernelskill.algorithm.expression import Loop, Sym
 from kernelskill.algorithm.integers import constant, multiply
 from kernelskill.algorithm.model import Algorithm, Parameter
 from kernelskill.algorithm.usual import nearest_first, usual_length, with_usual
-from kernelskill.schema.candidate import Candidate
+from kernelskill.schema.candidate import Candidate, Step
 from kernelskill.schema.task import Case
 from kernelskill.skills.apply import FoundStep, combine, find_steps
 from kernelskill.skills.transformation import SkillContext
@@ -92,3 +92,48 @@ def test_lanes_and_registers_suit_the_rows_that_are_timed(
 def values_of(step: FoundStep, name: str) -> str:
     """Return the values of one parameter of a step, the most promising first."""
     return " ".join(next(p.values for p in step.site.parameters if p.name == name))
+
+
+PRODUCT = """\
+__global__ void product(const float *a, const float *b, float *c, int m, int n, int k)
+{
+    int col = blockIdx.x * blockDim.x + threadIdx.x;
+    int row = blockIdx.y * blockDim.y + threadIdx.y;
+    if (row < m && col < n) {
+        float sum = 0.0f;
+        for (int i = 0; i < k; ++i) sum += a[row * k + i] * b[i * n + col];
+        c[row * n + col] = sum;
+    }
+}
+
+extern "C" void run(const float *a, const float *b, float *c, int m, int n, int k)
+{
+    product<<<dim3((n + 15) / 16, (m + 15) / 16), dim3(16, 16)>>>(a, b, c, m, n, k);
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "points", "threads"),
+    [
+        ({"m": 2048, "n": 2048}, "8x8", "16x16"),
+        ({"m": 128, "n": 64}, "8x8", "16x8"),
+        ({"m": 64, "n": 128}, "8x8", "8x16"),
+        ({"m": 32, "n": 32}, "4x4", "8x8"),
+        ({"m": 3, "n": 5}, "8x8", "16x16"),
+        ({"m": 128}, "8x8", "16x16"),
+    ],
+)
+def test_blocks_of_points_suit_the_sizes_that_are_timed(
+    arguments: dict[str, Any], points: str, threads: str
+) -> None:
+    task = context_for("run").task
+    assert task is not None
+    context = SkillContext(
+        task=task.model_copy(update={"cases": (Case(index=0, arguments=arguments, timed=True),)})
+    )
+    tile = Step(skill="memory/shared_tile", site="product", parameters=(("tile", "16"),))
+    base = combine(Candidate.of("kernel.cu", {"kernel.cu": PRODUCT}), [tile], LIBRARY, context).candidate
+    found, _ = find_steps(base, LIBRARY.get("compute/register_blocking"), LIBRARY, context)
+    assert values_of(found[0], "points").split()[0] == points
+    assert values_of(found[0], "threads").split()[0] == threads
