@@ -21,7 +21,7 @@ from kernelskill.algorithm.expression import (
     walk,
 )
 from kernelskill.algorithm.integers import Ranges
-from kernelskill.algorithm.types import is_float, is_integer, is_signed, joined, promoted, size_of
+from kernelskill.algorithm.types import is_float, is_integer, is_signed, is_wide, joined, promoted, size_of
 
 _LARGE = 1 << 16
 """A factor or addend of unsigned arithmetic beyond which it is no index."""
@@ -125,6 +125,9 @@ def _integer_conversion(value: Expression, kind: str) -> Expression:
         return retagged(value, kind)
     is_promotion = size_of(source) < 4 and source != "bool" and kind == "int"
     is_quotient = isinstance(value, Binary) and value.op in ("/", "%") and _is_index_atom(value)
+    if is_quotient and is_wide(kind) and not is_wide(source):
+        # The value is the same, but what is multiplied with it has 64 bits from here on.
+        return Poly((((value,), 1),), kind)
     return value if is_promotion or is_quotient else Cast(kind, value)
 
 

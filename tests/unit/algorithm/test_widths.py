@@ -67,6 +67,15 @@ def test_products_are_wide(index: str, becomes: str) -> None:
     assert f"x[{becomes}]" in summed(index)
 
 
+@pytest.mark.parametrize(
+    "index", ["(size_t)(r / 4) * m", "(long long)(r % n) * m", "m * (size_t)(r / 4) + n"]
+)
+def test_a_quotient_that_is_widened_makes_the_indices_wide(index: str) -> None:
+    text = emitted(f"y[r] = x[{index}];")
+    assert "const long long r = " in text
+    assert "x[static_cast<long long>(m) * (r " in text
+
+
 def test_loops_that_are_joined_count_as_the_widest() -> None:
     loops = "float s = 0.0f, t = 0.0f; for (int i = 0; i < n; ++i) s += x[i]; for (long long k = 0; k < n; ++k) t += x[k + big];"
     assert emitted(f"{loops} y[r] = s * t;").count("for (long long") == 1
