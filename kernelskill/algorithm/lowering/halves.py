@@ -185,18 +185,15 @@ class _Stores:
         words, g = self._columns.plan.points // 4, context.local("g")
         pack = f"{context.pack}<unsigned, {words}>"
         result = context.names.fresh(f"{array.store.buffer}_out")
-        # Bytes 0 and 2 of two words, or 1 and 3 where the highest bits of halves are wanted.
-        selector = "0x7351" if array.is_flag else "0x6240"
         out.line(f"{pack} {result};")
         if words == 1:
-            joined = f"__byte_perm({row}[0], {row}[1], {selector})"
-            out.line(f"{result}.at[0] = {_as_bytes(joined, array)};")
+            out.line(f"{result}.at[0] = {_as_bytes(_woven(array, f'{row}[0]', f'{row}[1]'), array)};")
         else:
             low, high = context.local("low"), context.local("high")
             with out.unrolled(f"for (int {g} = 0; {g} < {words // 2}; ++{g})"):
                 for name, at in ((low, 0), (high, 2)):
-                    pair = ", ".join(f"{row}[{g} * 4{f' + {at + n}' if at + n else ''}]" for n in (0, 1))
-                    out.line(f"const unsigned {name} = __byte_perm({pair}, {selector});")
+                    first, second = (f"{row}[{g} * 4{f' + {at + n}' if at + n else ''}]" for n in (0, 1))
+                    out.line(f"const unsigned {name} = {_woven(array, first, second)};")
                 for step, order in (("", "0x5410"), (f" + {words // 2}", "0x7632")):
                     joined = f"__byte_perm({low}, {high}, {order})"
                     out.line(f"{result}.at[{g}{step}] = {_as_bytes(joined, array)};")
@@ -214,6 +211,11 @@ class _Stores:
                 word = f"{row}[{j}] >> {shift}" if shift else f"{row}[{j}]"
                 value = f"({kind})({word}{' & 1' if array.is_flag else ''})"
                 context.out.line(f"{start} + {j}{more}] = {value};")
+
+
+def _woven(array: _Array, first: str, second: str) -> str:
+    """Return the bytes of two words in turn, in either half: of conditions those with the highest bits."""
+    return f"__byte_perm({first}, {second}, 0x7351)" if array.is_flag else f"{first} + {second} * 256"
 
 
 def _as_bytes(joined: str, array: _Array) -> str:
