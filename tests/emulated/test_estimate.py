@@ -38,6 +38,8 @@ __global__ void sum_one_address(const float* a, float* c, int n) { int i = block
 __global__ void gelu(const float* a, float* c, int n) { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) { float x = a[i]; c[i] = 0.5f * x * (1.0f + tanhf(0.79788f * (x + 0.044715f * x * x * x))); } }
 __global__ void gelu_double(const float* a, float* c, int n) { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) { float x = a[i]; c[i] = 0.5 * x * (1.0 + tanh(0.79788 * (x + 0.044715 * x * x * x))); } }
 __global__ void divides(const int* a, int* c, int n, int w) { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) c[i] = a[i] / w + i % w; }
+__global__ void turns_differ(const float* a, float* c, int n, int votes) { int i = blockIdx.x * blockDim.x + threadIdx.x; float x = a[i];
+    for (int r = 0; r < 32; r++) { for (int k = (r + i) % 32; k > 0; k--) x = x * x + 1.0f; if (votes && __any_sync(~0u, x < 0)) break; } c[i] = x; }
 __global__ void lanes_differ(const float* a, float* c, int n) { int i = blockIdx.x * blockDim.x + threadIdx.x; float x = a[i]; if (threadIdx.x % 8 == 0) for (int k = 0; k < 64; k++) x = sinf(x); c[i] = x; }
 }
 """
@@ -145,6 +147,13 @@ def test_division_and_divergence_are_seen(estimates):
     assert division["trace__integer_division_pct"] > 40
     lanes = estimates.metrics(estimates.line("lanes_differ", n))
     assert lanes["smsp__thread_inst_executed_per_inst_executed.ratio"] < 8
+
+
+def test_lanes_wait_where_their_warp_meets(estimates):
+    lanes = "smsp__thread_inst_executed_per_inst_executed.ratio"
+    apart, together = (estimates.metrics(estimates.line("turns_differ", 1 << n, n == 12)) for n in (11, 12))
+    assert apart[lanes] > 30
+    assert together[lanes] < 24
 
 
 def test_profile_carries_lines_and_shares(estimates):

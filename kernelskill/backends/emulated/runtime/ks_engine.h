@@ -105,6 +105,7 @@ extern thread_local Worker* worker;
 
 Trace* trace_begin(BlockState&, const LaunchRequest&);
 void trace_flush(Trace*);
+void trace_meet(Trace*, uint32_t warp);
 void trace_end(Trace*);
 void trace_delete(Trace*);
 }  // namespace ks

@@ -82,6 +82,7 @@ static bool release_meetings(BlockState* b, uint32_t w) {
     if (!same) continue;
     uint64_t* frame = &b->frames[(uint64_t)low * 32 + __builtin_ctz(needed) * 32];
     b->epoch++;
+    if (needed == b->warp_live[w]) trace_meet(b->threads[low].trace, w);
     for (uint32_t rest = needed; rest; rest &= rest - 1) {
       uint32_t other = __builtin_ctz(rest);
       Thread& member = b->threads[low + other];

@@ -81,7 +81,9 @@ struct Trace {
   uint64_t site_count;
   std::vector<std::vector<Entry>> logs;           // by warp
   std::vector<std::vector<uint32_t>> occurrences;  // by warp: [site * 32 + lane]
-  std::vector<std::vector<uint32_t>> counts;      // by warp: [basic block * 32 + lane]
+  std::vector<std::vector<uint32_t>> counts;      // by warp: [basic block * 32 + lane], since the warp met
+  std::vector<std::vector<uint32_t>> run;         // by warp: the basic blocks with counts
+  std::vector<BlockStat> blocks;                  // up to where warps met
   std::vector<SiteStat> sites;
   std::vector<uint64_t> seen, logged;             // accesses of each site
   std::unordered_map<uint64_t, uint32_t> read, written;  // sector to the accesses that one logged stands for
@@ -105,6 +107,8 @@ Trace* trace_begin(BlockState& b, const LaunchRequest& launch) {
     t->logs.resize(warps);
     t->occurrences.assign(warps, std::vector<uint32_t>(launch.sites * 32, 0));
     t->counts.assign(warps, std::vector<uint32_t>(launch.basic_blocks * 32, 0));
+    t->run.resize(warps);
+    t->blocks.assign(launch.basic_blocks, BlockStat{});
     t->sites.assign(launch.sites, SiteStat{});
     t->seen.assign(launch.sites, 0);
     t->logged.assign(launch.sites, 0);
@@ -290,18 +294,24 @@ static void add_regions(Trace* t) {
   }
 }
 
+// Where all lanes of a warp meet, those that ran less have waited for the one that ran most.
+void trace_meet(Trace* t, uint32_t warp) {
+  if (!t || !(t->mode & 2)) return;
+  for (uint32_t n : t->run[warp]) {
+    uint32_t* counts = &t->counts[warp][(uint64_t)n * 32];
+    t->blocks[n].issues += *std::max_element(counts, counts + 32);
+    for (uint32_t lane = 0; lane < 32; lane++) t->blocks[n].threads += counts[lane];
+    std::fill_n(counts, 32, 0);
+  }
+  t->run[warp].clear();
+}
+
 static void add_counts(Trace* t) {
-  for (auto& counts : t->counts)
-    for (uint32_t n = 0; n < t->basic_blocks; n++) {
-      uint32_t most = 0;
-      uint64_t sum = 0;
-      for (uint32_t lane = 0; lane < 32; lane++) {
-        most = std::max(most, counts[n * 32 + lane]);
-        sum += counts[n * 32 + lane];
-      }
-      results.blocks[n].issues += most;
-      results.blocks[n].threads += sum;
-    }
+  for (uint32_t warp = 0; warp < t->run.size(); warp++) trace_meet(t, warp);
+  for (uint32_t n = 0; n < t->basic_blocks; n++) {
+    results.blocks[n].issues += t->blocks[n].issues;
+    results.blocks[n].threads += t->blocks[n].threads;
+  }
 }
 
 void trace_end(Trace* t) {
@@ -363,7 +373,9 @@ void ks_trace_access(Thread& t, int32_t site, uint64_t address, uint32_t size, i
 }
 
 void ks_trace_block(Thread& t, int32_t basic_block) {
-  if (t.trace && t.trace->mode & 2) t.trace->counts[t.warp][(uint64_t)basic_block * 32 + t.lane]++;
+  if (!t.trace || !(t.trace->mode & 2)) return;
+  uint32_t* counts = &t.trace->counts[t.warp][(uint64_t)basic_block * 32];
+  if (!counts[t.lane]++ && std::count(counts, counts + 32, 0u) == 31) t.trace->run[t.warp].push_back((uint32_t)basic_block);
 }
 
 void ks_trace_reset() {
