@@ -35,6 +35,8 @@ KERNELS = {
     " y[p] = s == 3 || (s == 2 && x[p]);",
     "dilated": f"int s = 0; {SMALL} {{ {NEAREST} s = max(s, (int)x[v * w + u]); }} y[p] = s;",
     "eroded": f"unsigned char s = 255; {SMALL} {{ {NEAREST} if (x[v * w + u] < s) s = x[v * w + u]; }} y[p] = s;",
+    "least_of_all": f"int s = j > 0 && j < w - 1 ? x[p - 1] - x[p + 1] : 0; {SMALL} {{ {NEAREST} s = min(s, (int)x[v * w + u]); }}"
+    " y[p] = s < 0 ? -s : s;",
     "boxed": f"int s = 0; {SMALL} {{ {NEAREST} s += x[v * w + u]; }} y[p] = s >> 4;",
     "blurred": f"{INSIDE} y[p] = (x[p - w - 1] + 2 * x[p - w] + x[p - w + 1] + 2 * x[p - 1] + 4 * x[p] + 2 * x[p + 1]"
     " + x[p + w - 1] + 2 * x[p + w] + x[p + w + 1] + 8) / 16;",
@@ -103,6 +105,13 @@ def test_sums_that_points_have_in_common_are_made_once() -> None:
     # Two magnitudes, each with a bias, whose biases cancel; the smaller of their sum and 255.
     assert text.count("__vmaxu2(") == 2
     assert "__viaddmin_u16x2(magnitude, magnitude, 0x00ff00ffu)" in text
+
+
+def test_the_largest_of_rows_is_found_once() -> None:
+    text = emitted_text(packed(algorithm_of(KERNELS["dilated"], "unsigned char"), "8x8"))
+    assert "x_largest[r_3][c] = __vmaxu2(__vmaxu2(x_pairs[r_3][c], x_pairs[r_3][c + 1])" in text
+    # Nothing is below zero, with which the loop began.
+    assert text.count("__vmaxu2(") == 4
 
 
 def test_conditions_are_stored_as_bits() -> None:

@@ -26,7 +26,6 @@ from kernelskill.algorithm.halves.model import (
     Extreme,
     Flag,
     Half,
-    Linear,
     Magnitude,
     Not,
     NotNegative,
@@ -44,6 +43,7 @@ from kernelskill.algorithm.types import is_integer, is_signed, joined, promoted,
 from kernelskill.algorithm.windows import clamp_sides
 
 _MOST_NODES = 4000
+_ORDERS = frozenset({"<", "<=", ">", ">="})
 
 TapOf = Callable[[Load], Tap | None]
 """Gives the register of a byte that is held in one."""
@@ -109,9 +109,7 @@ class Reader:
         name = node.function.removeprefix("std::").removeprefix("::")
         values = [self.value(argument) for argument in node.arguments]
         if name == "abs" and len(values) == 1:
-            require_signed(values[0])
-            require_signed(Linear(((values[0], -1),)))
-            return Magnitude(values[0]) if values[0].low < 0 else values[0]
+            return _magnitude(values[0])
         if name in ("min", "max") and len(values) == 2:
             first, second = node.arguments
             _require_order(first, second, *values)
@@ -126,6 +124,8 @@ class Reader:
                 _require_order(*sides, *values)
                 return _extreme(op, *values)
         first, second = self.value(node.first), self.value(node.second)
+        if self._is_magnitude(node.condition, first, second):
+            return _magnitude(first)
         if first.low < 0 or second.low < 0:
             require_signed(first)
             require_signed(second)
@@ -133,6 +133,18 @@ class Reader:
         if first.low == first.high and second.low == second.high:
             return total([(Truth(flag), first.low - second.low)], second.low)
         return Chosen(flag, first, second)
+
+    def _is_magnitude(self, test: Expression, first: Half, second: Half) -> bool:
+        """Whether a choice between a value and its opposite takes what is not negative."""
+        if (
+            not isinstance(test, Binary)
+            or test.op not in _ORDERS
+            or total([(first, 1), (second, 1)]) != number(0)
+        ):
+            return False
+        _require_order(test.left, test.right, *self._sides(test))
+        left, right = self._sides(test)
+        return right == number(0) and left == (second if test.op[0] == "<" else first)
 
     def _binary(self, node: Binary) -> Half:
         if node.op in COMPARISONS or node.op in LOGICAL:
@@ -192,6 +204,12 @@ class Reader:
         return _not_below(left, right) if node.op == ">=" else _not_below(right, left)
 
 
+def _magnitude(value: Half) -> Half:
+    require_signed(value)
+    require_signed(total([(value, -1)]))
+    return Magnitude(value) if value.low < 0 else value
+
+
 def _not_below(left: Half, right: Half) -> Flag:
     difference = total([(left, 1), (right, -1)])
     require_signed(difference, "a difference")
@@ -216,6 +234,9 @@ def _extreme(op: str, left: Half, right: Half) -> Half:
     if left.low < 0 or right.low < 0:
         require_signed(left)
         require_signed(right)
+    upper, lower = (left, right) if left.low >= right.high else (right, left)
+    if upper.low >= lower.high:  # known whatever the bytes are
+        return upper if op == "max" else lower
     return Extreme("max" if op == "max" else "min", left, right)
 
 

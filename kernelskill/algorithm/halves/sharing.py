@@ -1,4 +1,4 @@
-"""Sums that neighbouring points have in common: of parts of a row, or of a column, of their windows."""
+"""Sums and extremes that neighbouring points have in common: of a row, or of a column, of their windows."""
 
 from __future__ import annotations
 
@@ -17,8 +17,10 @@ Offsets = tuple[int, int]
 
 @dataclass(frozen=True)
 class Pattern:
-    """A sum of a few elements along a row or a column; the first has the offset zero and a positive factor."""
+    """A few elements along a row or a column; the first has the offset zero and a positive factor."""
 
+    op: str
+    """`+`, `max` or `min`: how they are joined."""
     window: str
     along: int
     """0: elements of a column, one below the other; 1: of a row."""
@@ -57,8 +59,8 @@ class Grid:
         return None if row is None or column is None else (row, column)
 
 
-def share_sums(sums: Iterable[Terms], grid: Grid) -> dict[frozenset[Term], Terms]:
-    """Return the sums that cost less with what points have in common, by their terms.
+def share_sums(sums: Iterable[Terms], grid: Grid, op: str = "+") -> dict[frozenset[Term], Terms]:
+    """Return the sums that cost less with what points have in common, by their terms; or largest and smallest values.
 
     Each is taken apart into its rows, or into its columns. Arithmetic on words has no order that matters.
     """
@@ -73,7 +75,7 @@ def share_sums(sums: Iterable[Terms], grid: Grid) -> dict[frozenset[Term], Terms
         factors = {at: factor for at, (_, factor) in places.items() if at is not None}
         best, least = None, float(_cost([factor for _, factor in terms], is_last=True))
         for along in (0, 1):
-            parts = _parted(window, along, factors)
+            parts = _parted(op, window, along, factors)
             price = _price(parts, known, grid, along)
             if price < least:
                 best, least = parts, price
@@ -92,7 +94,7 @@ def _tap_or_shared(each: Shared, places: Mapping[Offsets | None, Term]) -> Tap |
     return tap
 
 
-def _parted(window: str, along: int, factors: Mapping[Offsets, int]) -> list[tuple[Shared, int]]:
+def _parted(op: str, window: str, along: int, factors: Mapping[Offsets, int]) -> list[tuple[Shared, int]]:
     """Take a sum apart; patterns that occur once, at one place, stay single elements."""
     lines: dict[int, dict[int, int]] = {}
     for at, factor in factors.items():
@@ -103,7 +105,7 @@ def _parted(window: str, along: int, factors: Mapping[Offsets, int]) -> list[tup
         scale = gcd(*held.values()) * (1 if held[first] > 0 else -1)
         parts = tuple((at - first, factor // scale) for at, factor in sorted(held.items()))
         place = (first, line) if along == 0 else (line, first)
-        found.append((Shared(Pattern(window, along, parts), place), scale))
+        found.append((Shared(Pattern(op, window, along, parts), place), scale))
     uses: dict[Pattern, int] = {}
     for each, _ in found:
         uses[each.pattern] = uses.get(each.pattern, 0) + 1
@@ -115,7 +117,7 @@ def _parted(window: str, along: int, factors: Mapping[Offsets, int]) -> list[tup
         for offset, factor in each.pattern.parts:
             row, column = each.at
             place = (row + offset, column) if along == 0 else (row, column + offset)
-            parted.append((Shared(Pattern(window, along, ((0, 1),)), place), scale * factor))
+            parted.append((Shared(Pattern(op, window, along, ((0, 1),)), place), scale * factor))
     return parted
 
 

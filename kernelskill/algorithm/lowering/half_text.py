@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from functools import reduce
 
 from kernelskill.algorithm.halves.model import (
     SIGNED,
@@ -29,6 +30,8 @@ from kernelskill.algorithm.lowering.context import Context
 from kernelskill.algorithm.printing import show
 from kernelskill.algorithm.types import size_of
 
+_NAMES = {"+": "sums", "max": "largest", "min": "smallest"}
+
 
 class HalfText:
     """Writes values of one pair of points, each intermediate one under a name."""
@@ -38,7 +41,7 @@ class HalfText:
         self._lines: list[str] = []
         self._names: dict[Half | Flag, str] = {}
         self._sums: dict[frozenset[Term], tuple[str, int]] = {}
-        self._shared: dict[frozenset[Term], Terms] = {}
+        self._shared: dict[str, dict[frozenset[Term], Terms]] = {}
         self._arrays: dict[Pattern, tuple[str, Offsets]] = {}
 
     def taken(self) -> list[str]:
@@ -112,6 +115,13 @@ class HalfText:
 
     def _extreme(self, value: Extreme) -> tuple[str, str]:
         name = "larger" if value.op == "max" else "smaller"
+        leaves = _leaves(value, value.op)
+        shared = self._shared.get(value.op, {}).get(frozenset(_elements(leaves)))
+        if shared is not None:
+            part = _nested(value.op, [self._term(term, factor) for term, factor in shared])
+            part = f"({part} + {_hex(spread(value.bias))})" if value.bias else part
+            others = [self.word(leaf, value.bias) for leaf in leaves if not isinstance(leaf, Tap)]
+            return name, _nested(value.op, [part, *others])
         for added, other in ((value.left, value.right), (value.right, value.left)):
             terms = added.terms if isinstance(added, Linear) and added.number == 0 else ()
             if len(terms) != 2 or any(factor != 1 for _, factor in terms):
@@ -164,20 +174,30 @@ class HalfText:
         """Write the sums that neighbouring points have in common, for all of them."""
         if self._grid is None:
             return
-        sums = dict.fromkeys(_taps(node) for value in values for node in _sums_in(value))
-        self._shared = share_sums(sums, self._grid)
+        nodes = [node for value in values for node in _nodes(value)]
+        inner = {
+            side for n in nodes if isinstance(n, Extreme) for side in (n.left, n.right) if _op(side) == n.op
+        }
+        wanted: dict[str, dict[Terms, None]] = {"+": {}, "max": {}, "min": {}}
+        for node in nodes:
+            if isinstance(node, Linear):
+                wanted["+"][_taps(node)] = None
+            elif isinstance(node, Extreme) and node not in inner:
+                wanted[node.op][_elements(_leaves(node, node.op))] = None
+        self._shared = {op: share_sums(listed, self._grid, op) for op, listed in wanted.items()}
         uses: dict[Pattern, list[Offsets]] = {}
-        for terms in self._shared.values():
-            for term, _ in terms:
-                if isinstance(term, Shared):
-                    uses.setdefault(term.pattern, []).append(term.at)
+        for term, _ in (
+            each for found in self._shared.values() for terms in found.values() for each in terms
+        ):
+            if isinstance(term, Shared):
+                uses.setdefault(term.pattern, []).append(term.at)
         for pattern, places in uses.items():
             self._declare_shared(self._grid, pattern, places)
 
     def _known(self, terms: Terms) -> Terms:
         """Return a sum made of what is shared, where that is cheaper."""
         for sign in (1, -1):
-            found = self._shared.get(frozenset((term, sign * factor) for term, factor in terms))
+            found = self._shared.get("+", {}).get(frozenset((term, sign * factor) for term, factor in terms))
             if found is not None:
                 return tuple((term, sign * factor) for term, factor in found)
         return terms
@@ -186,7 +206,7 @@ class HalfText:
         out, names = self._context.out, self._context.names
         low = min(row for row, _ in places), min(column for _, column in places)
         sizes = [grid.sizes[d] + max(place[d] for place in places) - low[d] for d in (0, 1)]
-        name = names.fresh(f"{pattern.window.replace('_pairs', '')}_sums")
+        name = names.fresh(f"{pattern.window.replace('_pairs', '')}_{_NAMES[pattern.op]}")
         self._arrays[pattern] = name, low
         out.line(f"unsigned {name}[{sizes[0]}][{sizes[1]}];")
         steps = [names.fresh(base) for base in ("r", "c")]
@@ -199,7 +219,9 @@ class HalfText:
             out.unrolled(f"for (int {steps[0]} = 0; {steps[0]} < {sizes[0]}; ++{steps[0]})"),
             out.unrolled(f"for (int {steps[1]} = 0; {steps[1]} < {sizes[1]}; ++{steps[1]})"),
         ):
-            out.line(f"{name}[{steps[0]}][{steps[1]}] = {_joined(texts, 0).strip('()')};")
+            is_sum = pattern.op == "+"
+            text = _joined(texts, 0)[1:-1] if is_sum else _nested(pattern.op, [each for each, _ in texts])
+            out.line(f"{name}[{steps[0]}][{steps[1]}] = {text};")
 
     def _shared_text(self, shared: Shared) -> str:
         assert self._grid is not None
@@ -222,16 +244,35 @@ def _joined(texts: list[tuple[str, bool]], number: int) -> str:
     return text if len(ordered) == 1 and not ordered[0][1] else f"({text})"
 
 
-def _sums_in(value: Half | Flag) -> Iterator[Linear]:
-    """Yield the sums inside a value, inner ones first."""
+def _nested(op: str, texts: Sequence[str]) -> str:
+    """Return the largest or the smallest of several words, half by half."""
+    return reduce(lambda left, right: f"__v{op}u2({left}, {right})", texts)
+
+
+def _nodes(value: Half | Flag) -> Iterator[Half | Flag]:
+    """Yield all parts of a value, inner ones first."""
     for name in ("value", "left", "right", "flag", "first", "second"):
         part = getattr(value, name, None)
         if isinstance(part, Half | Flag):
-            yield from _sums_in(part)
-    if isinstance(value, Linear):
-        for term, _ in value.terms:
-            yield from _sums_in(term)
-        yield value
+            yield from _nodes(part)
+    for term, _ in value.terms if isinstance(value, Linear) else ():
+        yield from _nodes(term)
+    yield value
+
+
+def _op(value: Half) -> str:
+    return value.op if isinstance(value, Extreme) else ""
+
+
+def _leaves(value: Half, op: str) -> list[Half]:
+    """Return the values of which an extreme takes one, each once."""
+    if not isinstance(value, Extreme) or value.op != op:
+        return [value]
+    return list(dict.fromkeys([*_leaves(value.left, op), *_leaves(value.right, op)]))
+
+
+def _elements(values: Iterable[Half]) -> Terms:
+    return tuple((value, 1) for value in values if isinstance(value, Tap))
 
 
 def _taps(value: Linear) -> Terms:
