@@ -59,11 +59,6 @@ class CountedEnds:
     counts: tuple[Count, ...]
     others: tuple[Node, ...]
 
-    @property
-    def names(self) -> str:
-        """The variables that count, as a part of a site's key."""
-        return "+".join(count.name for count in self.counts)
-
 
 def read_counted_ends(
     unit: SourceUnit, kernel: KernelDef, loop: Loop, context: SkillContext

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from kernelskill.skills.counted_ends import CountedEnds, read_counted_ends, stretches_text
 from kernelskill.skills.transformation import Rewrite, Site, SkillContext, SkillRefused
@@ -13,44 +13,42 @@ from kernelskill.source.unit import SourceUnit
 
 
 def sites(unit: SourceUnit, kernel: KernelDef, context: SkillContext) -> list[Site]:
-    """Offer every innermost loop that data ends, or a count."""
+    """Offer all innermost loops together that data end, or a count: which of them matter, a copy may hide."""
     refusals: list[str] = []
-    found = []
-    for key, ends in _loops(unit, kernel, context, refusals):
-        names = " and ".join(repr(count.name) for count in ends.counts)
-        reason = f"line {ends.loop.line}: every turn of the loop asks whether {names} may go on"
-        found.append(Site(key=key, kernel=kernel.name, reason=reason))
+    found = _loops(unit, kernel, context, refusals)
     if not found:
         raise SkillRefused(refusals[0] if refusals else "it has no loop that data ends, or a count")
-    return found
+    names = " and ".join(dict.fromkeys(repr(count.name) for ends in found for count in ends.counts))
+    lines = " and ".join(str(ends.loop.line) for ends in found)
+    reason = f"line {lines}: every turn of the loop asks whether {names} may go on"
+    return [Site(key=f"{kernel.name}/counts", kernel=kernel.name, reason=reason)]
 
 
 def _loops(
     unit: SourceUnit, kernel: KernelDef, context: SkillContext, refusals: list[str]
-) -> Iterator[tuple[str, CountedEnds]]:
-    """Yield the loops with the keys of their sites."""
-    taken: dict[str, int] = {}
+) -> list[CountedEnds]:
+    """Return the loops in the order of the text."""
+    found = []
     for loop in find_loops(unit, kernel):
         try:
-            found = read_counted_ends(unit, kernel, loop, context)
+            ends = read_counted_ends(unit, kernel, loop, context)
         except SkillRefused as refused:
             refusals.append(refused.reason)
             continue
-        if found is None:
-            continue
-        key = f"{kernel.name}/counts:{found.names}"
-        taken[key] = taken.get(key, 0) + 1
-        yield (key if taken[key] == 1 else f"{key}#{taken[key]}"), found
+        if ends is not None:
+            found.append(ends)
+    return found
 
 
 def rewrite(unit: SourceUnit, site: Site, parameters: Mapping[str, str], context: SkillContext) -> Rewrite:
-    """Write stretches of turns before the loop."""
+    """Write stretches of turns before each loop."""
     kernel = unit.kernel(site.kernel)
     if kernel is None:
         raise SkillRefused(f"kernel {site.kernel!r} is gone")
-    found = next((loop for key, loop in _loops(unit, kernel, context, []) if key == site.key), None)
-    if found is None:
+    found = _loops(unit, kernel, context, [])
+    if not found:
         raise SkillRefused(f"site {site.key!r} is gone")
     edits = EditSet(unit)
-    edits.replace(*stretches_text(unit, found, context, int(parameters["turns"])))
+    for ends in found:
+        edits.replace(*stretches_text(unit, ends, context, int(parameters["turns"])))
     return Rewrite(edits=edits.edits)
