@@ -97,6 +97,19 @@ def test_pairs_agree(tmp_path: Path) -> None:
         assert not found, (call.library_name, sizes, found, sources[call.library_name])
 
 
+@pytest.mark.slow
+def test_boards_of_truth_values_agree(tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    body = KERNELS["life"].replace("&& x[p])", "&& x[p] && !x[i * w + (j + 1) % w])")
+    algorithm = algorithm_of(body, "bool")
+    library = cpu.build({"life": emitted_text(packed(algorithm, "4x8"))}, tmp_path)
+    for h, w in SIZES:
+        arguments = arguments_of(rng, h, w, 1)
+        arguments |= {name: arguments[name].astype(bool) for name in "xgyz"}
+        (got,) = library.run([cpu.Call("life", arguments)])
+        assert not differences(expected(algorithm, arguments), got, exact=True), (h, w)
+
+
 def test_sums_that_points_have_in_common_are_made_once() -> None:
     text = without_numbers(emitted_text(packed(algorithm_of(KERNELS["edges"], "unsigned char"), "4x16")))
     assert "unsigned x_pairs[6][10];" in text

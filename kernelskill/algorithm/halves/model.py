@@ -48,6 +48,7 @@ class Tap(Half):
     window: str
     places: tuple[Expression, ...]
     """Subscripts, over the points of the thread."""
+    most: int = 255
 
     @property
     def low(self) -> int:
@@ -55,7 +56,7 @@ class Tap(Half):
 
     @property
     def high(self) -> int:
-        return 255
+        return self.most
 
 
 @dataclass(frozen=True)
@@ -232,6 +233,10 @@ class Chosen(Half):
     @computed
     def high(self) -> int:
         return max(self.first.high, self.second.high)
+
+
+BYTES = {"unsigned char": 255, "bool": 1}
+"""Types of one byte whose bits are the value, with the largest."""
 
 
 def number(value: int) -> Linear:

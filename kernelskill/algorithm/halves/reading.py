@@ -19,6 +19,7 @@ from kernelskill.algorithm.expression import (
     loads,
 )
 from kernelskill.algorithm.halves.model import (
+    BYTES,
     Bits,
     Both,
     Chosen,
@@ -90,7 +91,7 @@ class Reader:
         raise IllegalMove(f"{type(node).__name__.lower()} of unknown bounds")
 
     def _load(self, node: Load) -> Half:
-        if node.kind != "unsigned char":
+        if node.kind not in BYTES:
             raise IllegalMove(f"elements of {node.buffer} are {node.kind}, not unsigned bytes")
         found = self._tap_of(node)
         if found is None:

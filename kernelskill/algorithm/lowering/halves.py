@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 
 from kernelskill.algorithm.expression import Load, Sym
-from kernelskill.algorithm.halves.model import Half, Tap, Truth
+from kernelskill.algorithm.halves.model import BYTES, Half, Tap, Truth
 from kernelskill.algorithm.halves.reading import Reader
 from kernelskill.algorithm.halves.sharing import Grid
 from kernelskill.algorithm.halves.unrolling import unrolled
@@ -39,7 +39,7 @@ def lower_halves(context: Context, stores: Sequence[Store]) -> None:
     reader = Reader(lambda load: _tap(context, windows, load), parameters)
     values = [reader.value(store.value) for store in stores]
     for store, value in zip(stores, values, strict=True):
-        if value.low < 0 or value.high > (1 if store.kind == "bool" else 255):
+        if value.low < 0 or value.high > BYTES.get(store.kind, 255):
             raise IllegalMove(f"a result from {value.low} to {value.high} is stored as {store.kind}")
     packs.note_alignment(context)
     for window in windows:
@@ -91,7 +91,7 @@ def _windows(context: Context, stores: Sequence[Store], columns: AxisText) -> li
     for window in plan_windows(context, [store.value for store in stores]):
         own = dict(window.footprint.dimensions[window.unit].coefficients)
         elsewhere = any(columns.axis.name in window.footprint.dimensions[d].symbols for d in window.rows)
-        if window.kind != "unsigned char" or window.width % 4:
+        if window.kind not in BYTES or window.width % 4:
             continue
         if own.get(columns.axis.name) != 1 or elsewhere or len(own) > 1:
             continue
@@ -112,7 +112,7 @@ def _tap(context: Context, windows: Sequence[Window], load: Load) -> Tap | None:
     }
     for window in windows:
         if load in window.loads:
-            return Tap(window.name, tuple(window.places_of(load, points)))
+            return Tap(window.name, tuple(window.places_of(load, points)), BYTES[window.kind])
     return None
 
 
