@@ -30,7 +30,9 @@ def reference(seeds, walkers, steps):
 
 
 def cost(walkers, steps):
-    """A step takes about five integer instructions, each in the place of two fused multiply-adds:
-    a multiprocessor has half as many lanes for integers (CUDA C++ Programming Guide, throughput of arithmetic instructions).
+    """A step takes two integer instructions at least, one for the state and one for the bits that it takes of it.
+
+    Each stands in the place of two fused multiply-adds: a multiprocessor has half as many lanes for integers
+    (CUDA C++ Programming Guide, throughput of arithmetic instructions).
     """
-    return dict(bytes=12 * walkers, flops=4 * 5 * walkers * steps)
+    return dict(bytes=12 * walkers, flops=4 * 2 * walkers * steps)
