@@ -190,7 +190,7 @@ def fresh_name(unit: SourceUnit, context: SkillContext, wanted: str, taken: Coll
     return name
 
 
-def place_before(unit: SourceUnit, kernel: KernelDef) -> Span:
+def place_before(unit: SourceUnit, kernel: FunctionDef) -> Span:
     """Return where a function can be put before a kernel: above the line comments that belong to it."""
     place = kernel.span
     line = unit.line_of(place)

@@ -26,6 +26,11 @@ __device__ __forceinline__ float {name}(float x) {{
 """
 
 
+def root_function(name: str) -> str:
+    """Return the definition of the short form under a name."""
+    return _TEXT.format(name=name)
+
+
 def with_roots_of_normals(algorithm: Algorithm, names: Names) -> tuple[Algorithm, str]:
     """Return an algorithm that calls the short form where it is proved to do, and the form's definition.
 
@@ -43,7 +48,7 @@ def with_roots_of_normals(algorithm: Algorithm, names: Names) -> tuple[Algorithm
     def change(node: Expression) -> Expression | None:
         return Call(name, node.children, "float") if _is_of_normal(node) else None
 
-    return algorithm.mapped(lambda expression: rebuild(expression, change)), _TEXT.format(name=name)
+    return algorithm.mapped(lambda expression: rebuild(expression, change)), root_function(name)
 
 
 def _is_of_normal(node: Expression) -> bool:
