@@ -9,19 +9,14 @@ from functools import cached_property
 
 from kernelskill.algorithm.access import Footprint, footprint
 from kernelskill.algorithm.expression import (
-    Binary,
     Cast,
     Expression,
     Load,
-    Poly,
-    Select,
     Sym,
-    Unary,
-    walk,
 )
 from kernelskill.algorithm.integers import add, constant
 from kernelskill.algorithm.lowering.text import Names, Writer, capital
-from kernelskill.algorithm.lowering.widths import prints_wide
+from kernelskill.algorithm.lowering.widths import must_be_narrowed, prints_wide
 from kernelskill.algorithm.lowering.window import Window
 from kernelskill.algorithm.model import Algorithm, Axis
 from kernelskill.algorithm.printing import COUNTER, Leaf, Widened, show
@@ -231,13 +226,16 @@ class Context:
         if isinstance(expression, Widened):
             return self._to_widen(expression.operand)
         if isinstance(expression, Cast) and expression.kind == "unsigned" and self.index_type == "long long":
-            wide = self._is_declared_wide(expression.operand)
+            wide = must_be_narrowed(expression.operand, self._is_coordinate, self.values)
             return f"static_cast<unsigned>({self.show(expression.operand)})" if wide else None
         return None
 
+    def _is_coordinate(self, symbol: Sym) -> bool:
+        return symbol.name in self.axes or symbol.name in self.algorithm.ranges
+
     def is_wide_name(self, symbol: Sym) -> bool:
         """Whether a symbol is declared with 64 bits."""
-        if symbol.name in self.axes or symbol.name in self.algorithm.ranges:
+        if self._is_coordinate(symbol):
             return self.index_type == "long long" and symbol.name not in self.narrow
         return is_wide(self.parameter_kinds.get(symbol.name, symbol.kind))
 
@@ -255,26 +253,6 @@ class Context:
         if "@" in atom.name:
             return None  # the place in a tile is small
         return COUNTER if atom.name in self.narrow else "value"
-
-    def _is_declared_wide(self, expression: Expression) -> bool:
-        """Whether an operand of 32 bits is printed in names that are declared with 64: it must be narrowed to wrap."""
-        if expression in self.values and not isinstance(expression, Poly | Sym):
-            return False  # held in a variable of its own type
-        match expression:
-            case Sym():
-                return expression.name in self.axes or expression.name in self.algorithm.ranges
-            case Poly():
-                return any(
-                    self._is_declared_wide(atom) for monomial, _ in expression.terms for atom in monomial
-                )
-            case Unary():
-                return self._is_declared_wide(expression.operand)
-            case Select():
-                return any(map(self._is_declared_wide, (expression.first, expression.second)))
-            case Binary():
-                sides = (expression.left, expression.right)
-                return expression.kind != "unsigned" and any(map(self._is_declared_wide, sides))
-        return False
 
     def _offset_text(self, name: str) -> str:
         if name in self.axes:
@@ -384,15 +362,3 @@ def axis_texts(algorithm: Algorithm, schedule: Schedule, context: Context) -> di
             points=context.constant(f"k{title}Points", plan.points) if plan.points > 1 else "1",
         )
     return found
-
-
-def index_type_of(algorithm: Algorithm) -> str:
-    """Return the type that holds every index: 64 bits wherever the user computes indices in 64 bits."""
-    for store in algorithm.stores:
-        for expression in store.expressions:
-            indices = [node.index for node in walk(expression) if isinstance(node, Load)]
-            for index in (store.index, *indices):
-                if any(is_wide(node.type) for node in walk(index)):
-                    return "long long"
-    bounds = [bound for axis in algorithm.axes for bound in (axis.lower, axis.upper)]
-    return "long long" if any(is_wide(node.type) for bound in bounds for node in walk(bound)) else "int"

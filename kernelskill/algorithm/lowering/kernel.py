@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from kernelskill.algorithm.expression import Call, Expression, Num, walk
-from kernelskill.algorithm.lowering.context import Context, StagedTile, axis_texts, index_type_of
+from kernelskill.algorithm.lowering.context import Context, StagedTile, axis_texts
 from kernelskill.algorithm.lowering.fill import Filler, tile_starts
 from kernelskill.algorithm.lowering.inner import lower_points
 from kernelskill.algorithm.lowering.kept import declare_kept
@@ -23,6 +23,7 @@ from kernelskill.algorithm.lowering.stores import lower_stores
 from kernelskill.algorithm.lowering.tensor import TensorBody
 from kernelskill.algorithm.lowering.text import PACK, RESERVED, Names, Writer
 from kernelskill.algorithm.lowering.tidying import tidied
+from kernelskill.algorithm.lowering.widths import index_type_of
 from kernelskill.algorithm.model import Algorithm
 from kernelskill.algorithm.schedule import Schedule
 

@@ -21,7 +21,9 @@ from kernelskill.algorithm.expression import (
     Select,
     Sym,
     Unary,
+    walk,
 )
+from kernelskill.algorithm.model import Algorithm
 from kernelskill.algorithm.types import is_wide
 
 IsWide = Callable[[Sym], bool]
@@ -74,3 +76,46 @@ def counts_in_int(loop: Loop, parameters: Mapping[str, str]) -> bool:
 def widest(loop: Loop, others: Iterable[Loop]) -> Loop:
     """Return a loop that counts for others of the same range, too."""
     return replace(loop, kind=next((other.kind for other in others if is_wide(other.kind)), loop.kind))
+
+
+def must_be_narrowed(expression: Expression, is_coordinate: IsWide, held: Mapping[Expression, str]) -> bool:
+    """Whether an operand of 32 bits is printed with 64, where indices have those: it must be narrowed to wrap.
+
+    Args:
+        expression: The operand.
+        is_coordinate: Whether a symbol is a coordinate or a counter.
+        held: What is held in variables, of its own type but for sums.
+    """
+
+    def wide(node: Expression) -> bool:
+        return must_be_narrowed(node, is_coordinate, held)
+
+    if expression in held and not isinstance(expression, Poly | Sym):
+        return False
+    match expression:
+        case Sym():
+            return is_coordinate(expression)
+        case Poly():
+            products = any(
+                len(monomial) > 1 or abs(factor) != 1 for monomial, factor in expression.terms if monomial
+            )
+            return products or any(wide(atom) for monomial, _ in expression.terms for atom in monomial)
+        case Unary():
+            return wide(expression.operand)
+        case Select():
+            return wide(expression.first) or wide(expression.second)
+        case Binary():
+            return expression.kind != "unsigned" and (wide(expression.left) or wide(expression.right))
+    return False
+
+
+def index_type_of(algorithm: Algorithm) -> str:
+    """Return the type that holds every index: 64 bits wherever the user computes indices in 64 bits."""
+    for store in algorithm.stores:
+        for expression in store.expressions:
+            indices = [node.index for node in walk(expression) if isinstance(node, Load)]
+            for index in (store.index, *indices):
+                if any(is_wide(node.type) for node in walk(index)):
+                    return "long long"
+    bounds = [bound for axis in algorithm.axes for bound in (axis.lower, axis.upper)]
+    return "long long" if any(is_wide(node.type) for bound in bounds for node in walk(bound)) else "int"

@@ -81,6 +81,12 @@ def test_loops_that_are_joined_count_as_the_widest() -> None:
     assert emitted(f"{loops} y[r] = s * t;").count("for (long long") == 1
 
 
+def test_what_wraps_is_narrowed_first() -> None:
+    text = emitted("y[r] = x[((unsigned)(n * m) + 5u) % 7u + big] + x[((unsigned)n * 3u >> 2) + big];")
+    assert "x[(static_cast<unsigned>(static_cast<long long>(n) * m + 5) % 7u) + big]" in text
+    assert "x[(static_cast<unsigned>(static_cast<long long>(n) * 3) / 4u) + big]" in text
+
+
 def test_what_is_stored_along_a_loop_counts_alike() -> None:
     text = emitted("for (int i = 0; i < m; ++i) y[(long long)r * m + i] = x[i] * i;")
     assert "for (int i = 0; i < m; ++i)" in text
