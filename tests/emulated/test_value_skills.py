@@ -104,3 +104,29 @@ def test_values_at_the_edges() -> None:
         fine = same | (np.isnan(after) & np.isnan(right)) | (close & (right != 0))
         wrong = np.flatnonzero(~fine)
         assert not wrong.size, (kind, form, [(x[i], y[i], right[i], after[i]) for i in wrong[:4]])
+
+
+@pytest.mark.slow
+def test_roots_of_normal_numbers_keep_every_bit() -> None:
+    source = (
+        "__global__ void roots(float* x, float* out) {\n    int i = threadIdx.x;\n    float v = x[i];\n"
+        "    out[i] = rsqrtf(v * v + 1.1755e-38f);\n    out[i + 16] = rsqrtf(fmaxf(v, 1e-37f));\n}\n"
+        'extern "C" void f(float* x, float* out) { roots<<<1, 16>>>(x, out); }\n'
+    )
+    candidate, context = Candidate.of("k.cu", {"k.cu": source}), context_for("f")
+    step = find_steps(candidate, LIBRARY.get("compute/normal_roots"), LIBRARY, context)[0][0].step
+    changed = apply_step(candidate, step, LIBRARY, context).candidate.source
+    assert changed.count("= rsqrt_of_normal(") == 2
+    texts = [source, changed.replace("roots(", "roots_after(")]
+    buffers = {"x": np.array(VALUES, np.float32)}
+    buffers |= {f"out{end}": np.full(32, 77, np.float32) for end in ENDS}
+    device = backend()
+    made = build("\n".join(text.split('extern "C"')[0] for text in texts), device)
+
+    def launches(ids: dict[str, int]) -> list[Launch]:
+        return [launch(made, f"roots{end}", ids, ["x", f"out{end}"], (1,), (16,)) for end in ENDS]
+
+    with Session(made, buffers, launches, device) as session:
+        assert session.run().status == "passed"
+        before, after = (session.read(f"out{end}") for end in ENDS)
+    assert (before.view(np.uint32) == after.view(np.uint32)).all()
