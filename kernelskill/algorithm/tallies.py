@@ -34,6 +34,7 @@ from kernelskill.algorithm.integers import (
     selected,
     value_of,
 )
+from kernelskill.algorithm.low_bits import low_bits
 from kernelskill.algorithm.lowering.text import Names
 from kernelskill.algorithm.model import Algorithm, IllegalMove
 from kernelskill.algorithm.renaming import bound_names, renamed_expression
@@ -116,6 +117,7 @@ class _Tally:
         self._require_gain()
         self._digit = max(1, ((case_count(self._choice) or 1) - 1).bit_length())
         self._steps = _BITS // self._digit
+        self._takes_low_bits = self._keep_low_bits()
 
     # what is there
 
@@ -158,6 +160,19 @@ class _Tally:
             raise IllegalMove("the loop reads what it accumulates")
         if any(isinstance(node, Reduce | Fold) for each in kept for node in walk(each)):
             raise IllegalMove("a step runs loops of its own")
+
+    def _keep_low_bits(self) -> bool:
+        """Keep the only state without its highest bits where nobody asks for more of it than the cases."""
+        if len(self._states) != 1 or case_count(self._choice) != 1 << self._digit:
+            return False
+        (state,) = self._states
+        used = [each.states[each.index].name for each in self._members if isinstance(each, Fold)]
+        found = low_bits(state.symbol, state.update, self._choice) if state.symbol.name not in used else None
+        if found is None:
+            return False
+        self._states = [_State(state.symbol, found.initial(state.initial), found.update)]
+        self._choice = found.choice
+        return True
 
     # what stands for it
 
@@ -210,13 +225,18 @@ class _Tally:
         digit = own(self._choice)
         if digit.type != _WORD:
             digit = Cast(_WORD, digit)
-        placed = Binary("<<", digit, multiply(loop.symbol, constant(self._digit)), _WORD)
+        placed = Binary(
+            "|", cases, Binary("<<", digit, multiply(loop.symbol, constant(self._digit)), _WORD), _WORD
+        )
+        if _are_highest(self._choice, self._digit):
+            # One shift takes the highest bits of one word into the lowest of another.
+            placed = Binary("|", Binary("<<", cases, constant(self._digit), _WORD), digit, _WORD)
         updates = [own(state.update) for state in self._states]
         fold = Fold(
             (loop,),
             (*(Sym(names[s.symbol.name], s.symbol.type) for s in self._states), cases),
             (*initials, constant(0, _WORD)),
-            (*updates, Binary("|", cases, placed, _WORD)),
+            (*updates, placed),
             0,
         )
         return [replace(fold, index=at) for at in range(len(fold.states))]
@@ -232,6 +252,8 @@ class _Tally:
 
     def _table(self, states: list[Expression], totals: dict[str, Expression]) -> dict[Expression, Expression]:
         variables = {s.symbol.name: value for s, value in zip(self._states, states, strict=True)}
+        if self._takes_low_bits:
+            variables = {}
         variables |= {key: _back(value, self._sums[key].kind) for key, value in totals.items()}
         table: dict[Expression, Expression] = {}
         for number, member in enumerate(self._members):
@@ -239,7 +261,8 @@ class _Tally:
                 table[member] = variables[_key(number)]
                 continue
             for position, state in enumerate(member.states):
-                table[replace(member, index=position)] = variables[state.name]
+                if state.name in variables:
+                    table[replace(member, index=position)] = variables[state.name]
         return table
 
 
@@ -284,6 +307,13 @@ def _unsigned(value: Expression, kind: str) -> Expression:
 
 def _back(value: Expression, kind: str) -> Expression:
     return Cast(kind, value) if is_signed(kind) else value
+
+
+def _are_highest(choice: Expression, digit: int) -> bool:
+    """Whether a case is the highest bits of a word."""
+    if not isinstance(choice, Binary) or choice.op != ">>" or choice.left.type != _WORD:
+        return False
+    return value_of(choice.right) == _BITS - digit
 
 
 def _sum_of(added: tuple[int, ...], word: Expression, steps: Expression, digit: int) -> Expression:

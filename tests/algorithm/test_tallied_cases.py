@@ -48,14 +48,17 @@ SIZES = ((1, 0), (3, 1), (2, 9), (40, 15), (5, 16), (33, 17), (2, 32), (3, 100),
 
 
 def algorithm_of(
-    step: str, types: tuple[str, str] = ("int", "int"), head: str = "int s = 0; s < steps; s++"
+    step: str,
+    types: tuple[str, str] = ("int", "int"),
+    head: str = "int s = 0; s < steps; s++",
+    last: str = "q + state % 2",
 ) -> Algorithm:
     first, second = types
     length = "unsigned" if "unsigned s" in head else "int"
     parameters = f"const unsigned* a, {first}* x, {second}* y, int n, {length} steps"
     text = (
         f"__global__ void k({parameters}) {{ int w = blockIdx.x * blockDim.x + threadIdx.x; if (w >= n) return;"
-        f" unsigned state = a[w]; {first} p = 5; {second} q = y[w]; for ({head}) {{ {step} }} x[w] = p; y[w] = q + state % 2; }}\n"
+        f" unsigned state = a[w]; {first} p = 5; {second} q = y[w]; for ({head}) {{ {step} }} x[w] = p; y[w] = {last}; }}\n"
         f'extern "C" void f({parameters}) {{ k<<<(n + 31) / 32, 32>>>(a, x, y, n, steps); }}\n'
     )
     unit = SourceUnit.parse(text)
@@ -82,6 +85,35 @@ def plans_of(algorithm: Algorithm) -> list[Plan]:
     return [tallied, coarsen.apply(tallied, shape), tally.apply(coarsen.apply(plain, shape), {})]
 
 
+def test_bits_in_the_middle_become_the_highest() -> None:
+    for step, shift in ((SPELLINGS["switch"], 14), (SPELLINGS["chain"], 21)):
+        for last in ("q", "q + state"):
+            algorithm = algorithm_of(step, last=last)
+            plan = MOVES["tally_cases"].apply(Plan(algorithm, plain_schedule(algorithm, 32)), {})
+            assert (f"+ {(1013904223 << shift) % (1 << 32)}u" in emitted_text(plan)) is (last == "q")
+            arguments = arguments_of(np.random.default_rng(1), ("int", "int"), 40, 23)
+            assert not differences(
+                expected(algorithm, arguments), expected(plan.algorithm, arguments), exact=True
+            )
+
+
+@pytest.mark.parametrize(
+    "update",
+    [
+        "state = state * 5u + (state >> 3);",
+        "state = state * state;",
+        "state = (unsigned)w - state / 3u;",
+        "state ^= 77u;",
+    ],
+)
+def test_other_states_keep_all_bits(update: str) -> None:
+    step = f"{update} unsigned c = (state >> 16) % 4; {SWITCH}"
+    algorithm = algorithm_of(step, last="q")
+    plan = MOVES["tally_cases"].apply(Plan(algorithm, plain_schedule(algorithm, 32)), {})
+    text = emitted_text(plan)
+    assert "cases << 2" not in text
+
+
 def test_sums_are_widened_with_their_signs() -> None:
     algorithm = algorithm_of(SPELLINGS["switch"], ("long long", "int"), "unsigned s = 0; s < steps; s++")
     plan = MOVES["tally_cases"].apply(Plan(algorithm, Schedule()), {})
@@ -96,7 +128,8 @@ def test_counted_cases_agree(tmp_path: Path) -> None:
     sources, wanted, calls = {}, [], []
     for number, (name, step) in enumerate(SPELLINGS.items()):
         types = TYPES[number % len(TYPES)]
-        algorithm = algorithm_of(step, types)
+        # Where nobody asks for the state, only the bits of the cases are kept.
+        algorithm = algorithm_of(step, types, last="q + state % 2" if number % 2 else "q")
         plan = plans_of(algorithm)[number % 4 % 3]
         sources[f"by_{name}"] = emitted_text(plan)
         assert "__popc(" in sources[f"by_{name}"]

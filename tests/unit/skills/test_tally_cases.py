@@ -51,12 +51,18 @@ def test_a_step_notes_its_case() -> None:
     for line in (
         "for (int s_word = 0; s_word < steps / 16; ++s_word) {",
         "for (int s_step = 0; s_step < 16; ++s_step) {",
-        "= cases | (((state_3 * 1664525u + 1013904223u) >> 30) << (s_step * 2));",
+        "= (cases << 2) | ((state_3 * 1664525u + 1013904223u) >> 30);",
         "const int s_step_2_end = steps > 0 ? steps % 16 : 0;",
     ):
         assert line in text
     assert text.count("__popc(") == 6
     assert "switch" not in text
+
+
+def test_bits_in_the_middle_become_the_highest() -> None:
+    text = after(SKILL, source=WALK.replace("STEP", STEP.replace("state >> 30", "state >> 16 & 3")))
+    assert "= seeds[w] << 14;" in text
+    assert "= (cases << 2) | ((state_3 * 1664525u + 3168256000u) >> 30);" in text
 
 
 @pytest.mark.parametrize("other", ["parallelism/points_per_thread", "parallelism/thread_coarsen"])
