@@ -45,7 +45,7 @@ class _Writer:
         """The variable that tells that the first turn, which has no test, has begun."""
         self.breaks = [(node, _broken(node, over)) for node in _breaks(found.loop.body)]
         tested = any(entry.is_tested for entry in found.variables)
-        self.taken = taken if found.turns > 1 and tested else ""
+        self.taken = taken if found.turns > 1 and tested and not self.begun else ""
         """The variable that counts narrow turns; empty where bounds are tested in each of them."""
         self.is_for = found.loop.kind is LoopKind.FOR
         self.start = found.loop.node.child_by_field_name("initializer") if self.is_for else None
