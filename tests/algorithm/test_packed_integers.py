@@ -41,6 +41,9 @@ KERNELS = {
     "blurred": f"{INSIDE} y[p] = (x[p - w - 1] + 2 * x[p - w] + x[p - w + 1] + 2 * x[p - 1] + 4 * x[p] + 2 * x[p + 1]"
     " + x[p + w - 1] + 2 * x[p + w] + x[p + w + 1] + 8) / 16;",
     "sharpened": f"{INSIDE} {{ int s = 5 * x[p] - {CROSS}; y[p] = min(max(s, 0), 255); }}",
+    "clamped": f"{INSIDE} {{ int s = 5 * x[p] - {CROSS}; y[p] = s < 0 ? 0 : s > 255 ? 255 : s; }}",
+    "kept_below": f"{INSIDE} {{ int s = 5 * x[p] - {CROSS}; y[p] = s > 200 ? 200 : (10 <= s ? s : 10); }}",
+    "kept_above": f"{INSIDE} {{ int s = 5 * x[p] - {CROSS}; y[p] = s >= 3 ? (s < 77 ? s : 77) : 3; }}",
     "three": f"{INSIDE} {{ int s = 4 * x[p] - {CROSS}; y[p] = s > 10 ? 255 : s < -10 ? 128 : 0; }}",
     "signed_sides": f"{INSIDE} {{ int s = x[p - 1] - x[p + 1]; int t = s < x[p] - 90 ? s : -s; y[p] = t < 0 ? 0 : t; }}",
     "median": f"{INSIDE} {{ int a = min(x[p - 1], x[p]), b = max(x[p - 1], x[p]); y[p] = max(a, min(b, (int)x[p + 1])); }}",

@@ -39,6 +39,7 @@ from kernelskill.algorithm.halves.model import (
     require_signed,
     total,
 )
+from kernelskill.algorithm.integers import value_of
 from kernelskill.algorithm.model import IllegalMove
 from kernelskill.algorithm.types import is_integer, is_signed, joined, promoted, size_of
 from kernelskill.algorithm.windows import clamp_sides
@@ -124,6 +125,11 @@ class Reader:
                 values = [self.value(side) for side in sides]
                 _require_order(*sides, *values)
                 return _extreme(op, *values)
+        nested = _nested_clamp(node)
+        if nested is not None:
+            op, inner, bound, own = nested
+            _require_order(own, bound, self.value(own), self.value(bound))
+            return _extreme(op, self.value(inner), self.value(bound))
         first, second = self.value(node.first), self.value(node.second)
         if self._is_magnitude(node.condition, first, second):
             return _magnitude(first)
@@ -203,6 +209,33 @@ class Reader:
             less = _not_below(left, right) if node.op == "<" else _not_below(right, left)
             return Not(less)
         return _not_below(left, right) if node.op == ">=" else _not_below(right, left)
+
+
+def _nested_clamp(node: Select) -> tuple[str, Expression, Expression, Expression] | None:
+    """Return how a value is kept between two constants where both tests are of the value itself.
+
+    `v < 0 ? 0 : v > 255 ? 255 : v` is `max(min(v, 255), 0)`, since 0 is not above 255.
+
+    Returns:
+        `max` or `min`, the inner choice, the bound that is tested first, and the value; None for other choices.
+    """
+    test = node.condition
+    if not isinstance(test, Binary) or test.op not in _ORDERS:
+        return None
+    for bound, inner, is_taken in ((node.first, node.second, True), (node.second, node.first, False)):
+        if bound not in (test.left, test.right):
+            continue
+        own, is_below = (
+            (test.left, test.op[0] == "<") if bound == test.right else (test.right, test.op[0] == ">")
+        )
+        op = "max" if is_below == is_taken else "min"
+        sides = clamp_sides(inner, "min" if op == "max" else "max")
+        if sides is None or own not in sides:
+            continue
+        known, other = value_of(bound), value_of(sides[1] if sides[0] == own else sides[0])
+        if known is not None and other is not None and (known <= other if op == "max" else known >= other):
+            return op, inner, bound, own
+    return None
 
 
 def _magnitude(value: Half) -> Half:
