@@ -42,6 +42,11 @@ def lower_halves(context: Context, stores: Sequence[Store]) -> None:
         if value.low < 0 or value.high > BYTES.get(store.kind, 255):
             raise IllegalMove(f"a result from {value.low} to {value.high} is stored as {store.kind}")
     packs.note_alignment(context)
+    if windows:
+        context.out.line(
+            f"// Two columns a word, {columns.plan.points // 2} apart, 16 bits each: one instruction computes both."
+        )
+        context.out.line("// What may be negative is compared 0x8000 higher.")
     for window in windows:
         fill_window(context, window, _firsts(context), columns.plan.points // 2)
     arrays = _declare_values(context, columns, stores, values)
