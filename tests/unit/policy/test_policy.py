@@ -193,3 +193,25 @@ def test_a_lone_kernel_and_an_unknown_profile_change_nothing() -> None:
     assert lone == pytest.approx(means_of([of_kernel("a")], {}))
     both = {"a": Potential(time_share=0.5, distance=1.0), "b": Potential(time_share=0.5, distance=1.0)}
     assert 0 < means_of([of_kernel("gone")], both)["gone"] < means_of([of_kernel("a")], both)["a"]
+
+
+def test_with_forecasts_other_kernels_have_a_third_of_the_places() -> None:
+    hot = [
+        proposal(f"// hot {i}\n", steps=[step(f"compute/h{i}", site="hot")], prior=1.0 + 0.1 * i)
+        for i in range(6)
+    ]
+    others = [
+        proposal(f"// {kernel}\n", steps=[step("compute/o", site=kernel)], prior=0.3) for kernel in "cdef"
+    ]
+    slate = [*hot, *others]
+    gains = {p.id: p.predicted.log_speedup for p in slate}
+    told = {r.proposal for r in rank(Policy("measured"), slate, take=6, forecasts=gains) if r.chosen}
+    assert sum(p.id in told for p in hot) == 4
+    assert sum(p.id in told for p in others) == 2
+    # What promises next to nothing has no place of its own.
+    small = [proposal(f"// s{k}\n", steps=[step("compute/o", site=k)], prior=0.0) for k in "cde"]
+    gains |= {p.id: 0.0 for p in small}
+    slate = [*hot, *small, others[3]]
+    told = {r.proposal for r in rank(Policy("measured"), slate, take=6, forecasts=gains) if r.chosen}
+    assert others[3].id in told
+    assert not any(p.id in told for p in small)
