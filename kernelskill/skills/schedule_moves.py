@@ -181,12 +181,12 @@ def lifted_state(unit: SourceUnit, kernel: KernelDef, context: SkillContext) -> 
         SkillRefused: It cannot be lifted, or was edited after it was scheduled.
     """
     earlier = next((s for s in context.scheduled if (s.path, s.kernel) == (unit.path, kernel.name)), None)
-    flags = context.task.flags if context.task is not None else ()
+    flags, sizes = context.task.flags if context.task is not None else (), _usual_sizes(context)
     try:
         if earlier is None:
-            return _with_usual_sizes(_lifted(unit.text, unit.path, flags, kernel.name), context)
+            return _lifted(unit.text, unit.path, flags, kernel.name, sizes)
         text = restored(unit.text, earlier.replacements)
-        state = _with_usual_sizes(_lifted(text, unit.path, flags, kernel.name), context)
+        state = _lifted(text, unit.path, flags, kernel.name, sizes)
         plan = state.plan
         for step in earlier.moves:
             plan = MOVES[step.move].apply(plan, dict(step.values))
@@ -195,25 +195,27 @@ def lifted_state(unit: SourceUnit, kernel: KernelDef, context: SkillContext) -> 
     return replace(state, moves=earlier.moves, replacements=earlier.replacements, plan=plan)
 
 
-def _with_usual_sizes(state: LiftedState, context: SkillContext) -> LiftedState:
-    """Return the kernel with the sizes that are timed, where the first timed case names the launcher's scalars."""
+Sizes = tuple[tuple[str, int], ...]
+"""What lifting calls scalars of the launcher -> their values in a timed case."""
+
+
+def _usual_sizes(context: SkillContext) -> Sizes:
+    """Return the sizes that are timed, as far as the first timed case names the launcher's scalars."""
     if context.task is None:
-        return state
+        return ()
     arguments = context.task.timed_cases[0].arguments
-    sizes = {f"{HOST}{name}": value for name, value in arguments.items() if type(value) is int}
-    algorithm = with_usual(state.lifted.algorithm, state.lifted.values, sizes)
-    return replace(state, plan=replace(state.plan, algorithm=algorithm))
+    return tuple((f"{HOST}{name}", value) for name, value in arguments.items() if type(value) is int)
 
 
-def _lifted(text: str, path: str, flags: tuple[str, ...], kernel: str) -> LiftedState:
-    answer = _answer(text, path, flags, kernel)
+def _lifted(text: str, path: str, flags: tuple[str, ...], kernel: str, sizes: Sizes) -> LiftedState:
+    answer = _answer(text, path, flags, kernel, sizes)
     if isinstance(answer, str):
         raise CannotLift(answer)
     return answer
 
 
 @lru_cache(maxsize=64)
-def _answer(text: str, path: str, flags: tuple[str, ...], kernel: str) -> LiftedState | str:
+def _answer(text: str, path: str, flags: tuple[str, ...], kernel: str, sizes: Sizes) -> LiftedState | str:
     """Return a lifted kernel, or why it cannot be lifted: every skill of a schedule asks."""
     unit = parsed(text, path, flags)
     found = unit.kernel(kernel)
@@ -223,4 +225,5 @@ def _answer(text: str, path: str, flags: tuple[str, ...], kernel: str) -> Lifted
         lifted = lift_kernel(unit, found)
     except CannotLift as refused:
         return refused.reason
-    return LiftedState(unit, lifted, (), (), Plan(lifted.algorithm, Schedule()))
+    algorithm = with_usual(lifted.algorithm, lifted.values, dict(sizes))
+    return LiftedState(unit, lifted, (), (), Plan(algorithm, Schedule()))
