@@ -105,15 +105,13 @@ class Policy:
         if forecasts:
             expected = joined(expected, forecast)
             open_to = worthwhile(expected, wishes)
-            apart = best_elsewhere(expected, [proposal.kernels for proposal in proposals])[: take // 3]
+            apart = best_elsewhere(expected, [p.kernels for p in proposals])[: take // 3]
             # What cannot be traced, since it does not build say, is mended only if it is tried.
             kept = [index for index in kept if forecast[index] is None or not is_far_behind(expected, index)]
         draws = expected.draws + wishes
         names = _names(proposals)
-        picks = [
-            _with_paid(draw, _with_apart(_spread(draw, names, take, open_to), apart, take), kept, least_paid)
-            for draw in draws
-        ]
+        spread = [_with_apart(_spread(draw, names, take, open_to), apart, take) for draw in draws]
+        picks = [_with_paid(d, chosen, kept, least_paid) for d, chosen in zip(draws, spread, strict=True)]
         ranked = _ranked(proposals, rows, expected, draws[0], picks, forecast)
         return sorted(ranked, key=lambda r: (not r.chosen, -r.sampled, r.proposal))
 
