@@ -14,7 +14,7 @@ from kernelskill.events import Clock, EventLog
 from kernelskill.experience.pool import ExperiencePool
 from kernelskill.graph.context import RoundContext
 from kernelskill.policy.rank import Policy
-from kernelskill.runs import RunFolder, StopFlag, SystemClock
+from kernelskill.runs import RunFolder, StopFlag, SystemClock, fold
 from kernelskill.schema.candidate import Candidate
 from kernelskill.schema.event import BaseEvent, Event, RunStarted
 from kernelskill.schema.task import Task
@@ -149,3 +149,13 @@ class Shop:
     def close(self) -> None:
         for close in self._open:
             close()
+
+
+def of_kind(context: RoundContext, kind: type) -> list[Any]:
+    """Return the events of one kind, the earliest first."""
+    return [event for event in context.log.events if isinstance(event, kind)]
+
+
+def best_source(context: RoundContext) -> str:
+    """Return the text of what the run found best."""
+    return context.member(fold(context.log.events).best).candidate.source
