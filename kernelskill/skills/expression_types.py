@@ -342,6 +342,12 @@ def is_pure(unit: SourceUnit, node: Node) -> bool:
     return True
 
 
+def is_square(types: ExpressionTypes, left: Node, right: Node) -> bool:
+    """Whether two factors are one and the same float, evaluated without effects."""
+    same = types.unit.text_of(strip_parentheses(left)) == types.unit.text_of(strip_parentheses(right))
+    return same and is_pure(types.unit, left) and types.of(left) in ("float", "double")
+
+
 def _is_number(text: str) -> bool:
     return read_number(text.strip("()+- ")) is not None
 

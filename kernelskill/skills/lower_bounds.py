@@ -12,7 +12,7 @@ from kernelskill.skills.approximations import is_defined
 from kernelskill.skills.expression_types import (
     ExpressionTypes,
     called_name,
-    is_pure,
+    is_square,
     is_unsigned,
     visible_local,
 )
@@ -70,7 +70,7 @@ def _number(types: ExpressionTypes, node: Node) -> float | None:
 def _of_operation(
     types: ExpressionTypes, operator: str, sides: tuple[Node, Node], context: SkillContext, depth: int
 ) -> float:
-    if operator == "*" and _is_square(types, *sides):
+    if operator == "*" and is_square(types, *sides):
         return 0.0
     bounds = [_bound(types, side, context, depth) for side in sides]
     if min(bounds) < 0:
@@ -78,11 +78,6 @@ def _of_operation(
     if operator == "+":
         return max(bounds)  # rounding keeps order: the sum is not below either
     return 0.0 if operator in ("*", "/") else _NONE
-
-
-def _is_square(types: ExpressionTypes, left: Node, right: Node) -> bool:
-    same = types.unit.text_of(strip_parentheses(left)) == types.unit.text_of(strip_parentheses(right))
-    return same and is_pure(types.unit, left) and types.of(left) in _FLOATS
 
 
 def _of_variable(types: ExpressionTypes, name: Node, context: SkillContext, depth: int) -> float:
@@ -113,6 +108,6 @@ def _of_call(types: ExpressionTypes, node: Node, context: SkillContext, depth: i
         # Of NaN and a number it is the number: only what is never NaN is a bound by itself.
         numbers = [n for n in (_number(types, argument) for argument in arguments) if n is not None]
         return max(numbers) if numbers else min(_bound(types, a, context, depth) for a in arguments)
-    if name in _FUSED and len(arguments) == 3 and _is_square(types, arguments[0], arguments[1]):
+    if name in _FUSED and len(arguments) == 3 and is_square(types, arguments[0], arguments[1]):
         return max(0.0, bound) if (bound := _bound(types, arguments[2], context, depth)) >= 0 else _NONE
     return _NONE

@@ -6,7 +6,7 @@ from kernelskill.skills.approximations import is_defined
 from kernelskill.skills.expression_types import (
     ExpressionTypes,
     called_name,
-    is_pure,
+    is_square,
     is_unsigned,
     visible_local,
 )
@@ -37,7 +37,7 @@ def is_never_negative(types: ExpressionTypes, node: Node, context: SkillContext,
     if node.type != "binary_expression" or left is None or right is None:
         return False
     operator = unit.operator(node)
-    if operator == "*" and _is_square(types, left, right):
+    if operator == "*" and is_square(types, left, right):
         return True
     # A sum with one positive zero is no negative zero; minus infinity would need one in a term.
     sides = (left, right) if operator in ("+", "*", "/") else ()
@@ -58,11 +58,6 @@ def _holds(types: ExpressionTypes, name: Node, context: SkillContext, depth: int
     return bool(given) and all(is_never_negative(types, side, context, depth + 1) for side in given)
 
 
-def _is_square(types: ExpressionTypes, left: Node, right: Node) -> bool:
-    same = types.unit.text_of(strip_parentheses(left)) == types.unit.text_of(strip_parentheses(right))
-    return same and is_pure(types.unit, left) and types.of(left) in _FLOATS
-
-
 def _is_never_negative_call(types: ExpressionTypes, node: Node, context: SkillContext, depth: int) -> bool:
     name, listed = called_name(types.unit, node), node.child_by_field_name("arguments")
     arguments = named(listed) if listed is not None else []
@@ -75,6 +70,6 @@ def _is_never_negative_call(types: ExpressionTypes, node: Node, context: SkillCo
         above = any((literal_value(types.unit, argument) or 0) > 0 for argument in arguments)
         return above or all(is_never_negative(types, argument, context, depth) for argument in arguments)
     if name in _FUSED and len(arguments) == 3:
-        square = _is_square(types, arguments[0], arguments[1])
+        square = is_square(types, arguments[0], arguments[1])
         return square and is_never_negative(types, arguments[2], context, depth)
     return False
