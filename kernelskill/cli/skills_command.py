@@ -75,7 +75,8 @@ def show_skill(
         "results": skill.exactness.value,
         "removes": ", ".join(trigger.value for trigger in skill.triggers) or "no particular limit",
         "needs": ", ".join(f"PROMISE {promise}" for promise in skill.promises) or "no promise",
-        "parameters": "; ".join(f"{p.name} in {', '.join(p.values)}" for p in skill.parameters) or "none",
+        "parameters": "; ".join(f"{p.name} in {', '.join(p.values)}" for p in skill.parameters)
+        or ("those of the place where it applies, if any" if skill.mechanical else "none"),
         "expected": f"ln(speedup) {skill.prior.log_speedup:+.2f} +- {skill.prior.deviation:.2f}",
         "record": _record_text(record),
     }
