@@ -98,9 +98,19 @@ def _refuse_shape(
         raise SkillRefused(f"{line} is too long to be written out")
     if any(node.type in _MEMORY for node in walk(condition)):
         raise SkillRefused(f"the condition of {line} reads memory, which a count may guard")
+    if any(_may_divide_by_zero(unit, node) for node in walk(condition)):
+        raise SkillRefused(f"the condition of {line} divides, which a count may guard")
     refuse_unclear(unit, kernel, loop.node, context)
     if loop.calls and words_outside(unit, kernel, context) & (BARRIERS | WARP_WORDS):
         raise SkillRefused(f"{line} may call a function in which threads meet")
+
+
+def _may_divide_by_zero(unit: SourceUnit, node: Node) -> bool:
+    """Whether an operation is a quotient or remainder by anything but a number."""
+    if node.type != "binary_expression" or unit.operator(node) not in ("/", "%"):
+        return False
+    divisor = node.child_by_field_name("right")
+    return divisor is None or not read_integer(unit.text_of(divisor))
 
 
 def _count(unit: SourceUnit, function: KernelDef, loop: Loop, test: Node) -> Count | None:

@@ -97,6 +97,8 @@ def test_results_stay(tmp_path: Path) -> None:
         (f"while (value != 1 && count < limit) {{ {STEP} count++; if (value == 5) break; }}", "left from within"),
         (f"while (value != 1 && count < limit) {{ {STEP} count++; if (value == 5) return; }}", "left from within"),
         ("while (count < n && in[count] != 7) count++;", "reads memory"),
+        (f"while (count < limit && value % (limit - count) != 3) {{ {STEP} count++; }}", "divides, which a count may guard"),
+        (f"while (count < limit && value / limit != 3) {{ {STEP} count++; }}", "divides, which a count may guard"),
         (f"while (value != 1 && count < limit) {{ {STEP} count++; __syncwarp(); }}", "__syncwarp"),
         (f"while (value != 1 && count < limit) {{ {STEP} count++; {30 * 'value += 2; '} }}", "too long"),
         (f"// kernelskill: off\n    while (value != 1 && count < limit) {{ {STEP} count++; }}\n    // kernelskill: on\n", "off"),
